@@ -1,0 +1,126 @@
+"""What a trip is made of: transfers inside hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class HopKind(StrEnum):
+    """One thing that happens to the token."""
+
+    LAND = "land"
+    ALL_GATHER = "all_gather"
+    KV_EXCHANGE = "kv_exchange"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALL_REDUCE = "all_reduce"
+    DISPATCH = "dispatch"
+    COMBINE = "combine"
+    PP_SEND = "pp_send"
+    HEAD_COPY = "head_copy"
+    LOGITS_GATHER = "logits_gather"
+    QUERY_SEND = "query_send"
+    PARTIALS_RETURN = "partials_return"
+    KV_TRANSFER = "kv_transfer"
+    WEIGHT_PULL = "weight_pull"
+
+
+class Role(StrEnum):
+    """What a transfer carries."""
+
+    ROW = "row"
+    PARTIAL = "partial"
+    KV = "kv"
+    DISPATCH = "dispatch"
+    FORWARD = "forward"
+    RESULT = "result"
+    SUM = "sum"
+    LOGITS = "logits"
+    QUERY = "query"
+    OUTPUT = "output"
+    WEIGHTS = "weights"
+
+
+class Part(StrEnum):
+    """The part of the model a hop serves; the same kind of hop serves several."""
+
+    LAND = "land"
+    EMBEDDING = "embedding"
+    ATTENTION = "attention"
+    FFN = "ffn"
+    SHARED = "shared_expert"
+    MOE = "moe"
+    PIPELINE = "pipeline"
+    HEAD = "lm_head"
+
+
+QUIET_KINDS = frozenset({HopKind.LAND, HopKind.WEIGHT_PULL})
+"""Kinds that are no comm op: landing is local, pulled weights are tallied apart."""
+
+
+class Transfer(NamedTuple):
+    """One movement of this token's bytes: source rank, destination rank, bytes, link tier, role."""
+
+    src: int
+    dst: int
+    bytes: int
+    tier: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where in the trip a hop is taken.
+
+    ``layer`` counts from 1 (0 before the first); ``home`` is the rank that SP makes home (without SP
+    the one it would); ``picks`` are the layer's experts, for hops of a MoE block.
+    """
+
+    layer: int
+    stage: int
+    position: int
+    home: int
+    part: Part
+    picks: tuple[int, ...] = ()
+    dead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One hop: its kind, axis, place, and the transfers it makes, in order.
+
+    ``held`` are ranks that hold the token without receiving it (landing); ``note`` is what the log adds.
+    """
+
+    kind: HopKind
+    axis: str | None
+    layer: int
+    stage: int
+    part: Part
+    dead: bool
+    transfers: tuple[Transfer, ...]
+    held: tuple[int, ...] = ()
+    note: str = ""
+
+    @property
+    def is_comm_op(self) -> bool:
+        """Whether the hop counts as a comm op."""
+        return self.kind not in QUIET_KINDS
+
+    @property
+    def crossings(self) -> int:
+        """Transfers between islands; pulled weights are tallied apart."""
+        if self.kind is HopKind.WEIGHT_PULL:
+            return 0
+        return sum(transfer.tier == "ib" for transfer in self.transfers)
+
+    @property
+    def touched(self) -> set[int]:
+        """Ranks that hold a piece of the token because of this hop."""
+        ranks = set(self.held)
+        if self.kind is not HopKind.WEIGHT_PULL:
+            for transfer in self.transfers:
+                ranks.add(transfer.src)
+                ranks.add(transfer.dst)
+        return ranks

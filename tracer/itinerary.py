@@ -1,0 +1,139 @@
+"""Which hops a token takes, in which order: prefill, dense and MoE layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tracer import hops
+from tracer.errors import ConfigError
+from tracer.hop import Hop, Part, Where
+from tracer.plan import Contract, Sp
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+    HopBuilder = Callable[[Scenario, Where], Hop]
+    Stop = tuple[HopBuilder, Where]
+
+
+def prefill(scenario: Scenario) -> Iterator[Stop]:
+    """Stops of one prefill chunk, from landing to the LM head (counting rules, sections 2 to 4)."""
+    model = scenario.need_model()
+    picks = scenario.layer_picks()
+    start = Where(0, 0, scenario.position, scenario.home, Part.LAND)
+    yield hops.land, start
+    if scenario.plan.embedding == "vocab_parallel" and _tp(scenario) > 1:
+        yield _sum(scenario), replace(start, part=Part.EMBEDDING)
+    layer = 0
+    for stage, count in enumerate(scenario.stage_layers):
+        home = scenario.mesh.moved(scenario.home, "pp", stage)
+        for layer in range(layer + 1, layer + count + 1):
+            where = Where(layer, stage, scenario.position, home, Part.ATTENTION, picks.get(layer, ()))
+            yield from _attention(scenario, where)
+            yield from _feed_forward(scenario, where if layer < model.layers else _after_kv(scenario, where))
+        if stage + 1 < scenario.mesh.stages:
+            yield hops.pp_send, Where(layer, stage, scenario.position, home, Part.PIPELINE)
+    yield from _lm_head(scenario)
+
+
+def _tp(scenario: Scenario) -> int:
+    return scenario.mesh.size_of("tp")
+
+
+def _split_tokens(scenario: Scenario) -> bool:
+    """Whether each token lives on one TP rank outside attention."""
+    return scenario.plan.sp == Sp.MEGATRON
+
+
+def _sum(scenario: Scenario) -> HopBuilder:
+    """The hop that ends a matmul split over TP."""
+    return hops.reduce_scatter if _split_tokens(scenario) else hops.all_reduce
+
+
+def _after_kv(scenario: Scenario, where: Where) -> Where:
+    """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
+    token = scenario.token
+    read = scenario.is_last_position or token.prompt_logprobs or token.draft_head
+    return where if read else replace(where, dead=True)
+
+
+def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """A column- and row-parallel pair of matmuls over TP: gather (with SP), then sum."""
+    if _tp(scenario) > 1:
+        if _split_tokens(scenario):
+            yield hops.all_gather, where
+        yield _sum(scenario), where
+
+
+def _attention(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    if _tp(scenario) > 1 and _split_tokens(scenario):
+        yield hops.all_gather, where
+    if scenario.mesh.size_of("cp") > 1:
+        yield hops.kv_exchange, where
+    if _tp(scenario) > 1:
+        last = where.layer == scenario.need_model().layers
+        yield _sum(scenario), _after_kv(scenario, where) if last else where
+
+
+def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    if not scenario.need_model().is_moe(where.layer):
+        if scenario.dense_tp > 1:
+            yield from _split_matmul(scenario, replace(where, part=Part.FFN))
+        return
+    if scenario.need_model().shared_experts and scenario.plan.shared_tp:
+        yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
+    yield from _moe(scenario, replace(where, part=Part.MOE))
+
+
+def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """Hops of a MoE block, by contract; a group of one rank communicates nothing."""
+    contract = scenario.plan.contract
+    if contract == Contract.TP:
+        yield from _split_matmul(scenario, where)
+        return
+    if scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp") > 1:
+        if contract == Contract.DWDP:
+            yield hops.weight_pull, where
+        else:
+            yield hops.dispatch, where
+            yield hops.combine, where
+    if scenario.plan.sp == Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
+        yield hops.all_gather, where
+
+
+def _lm_head(scenario: Scenario) -> Iterator[Stop]:
+    if _tp(scenario) == 1 or not (scenario.is_last_position or scenario.token.prompt_logprobs):
+        return
+    stage = scenario.mesh.stages - 1
+    home = scenario.mesh.moved(scenario.home, "pp", stage)
+    where = Where(scenario.need_model().layers, stage, scenario.position, home, Part.HEAD)
+    if _split_tokens(scenario):
+        yield hops.head_copy, where
+    yield hops.logits_gather, where
+
+
+MAX_TRANSFERS = 4_000_000
+
+
+def check_length(scenario: Scenario) -> None:
+    """Refuse a trip that would make more transfers than memory holds.
+
+    Raises:
+        ConfigError: above an estimated ``MAX_TRANSFERS``.
+    """
+    mesh, model = scenario.mesh, scenario.need_model()
+    tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
+    sources = tp if scenario.plan.sp == Sp.OFF else 1
+    fan_out = 2 * (model.top_k or 0) * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    layer = 6 + 6 * tp + tp * cp + (2 * sources * (fan_out + 1) if model.experts else 0)
+    if scenario.plan.contract == Contract.DWDP and model.experts:
+        layer += sources * model.experts
+    if model.layers * layer > MAX_TRANSFERS:
+        raise ConfigError(
+            "scenario",
+            scenario.name,
+            f"makes about {model.layers * layer:,} transfers for one token; a trip holds {MAX_TRANSFERS:,}",
+            f"take fewer layers (here {model.layers}), or a smaller tp, cp, ep or top_k",
+        )
