@@ -1,0 +1,1 @@
+"""The explorer, and the command line."""

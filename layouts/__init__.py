@@ -1,0 +1,1 @@
+"""Pictures: geometry as plain data, then one renderer a target."""

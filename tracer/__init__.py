@@ -1,0 +1,1 @@
+"""The engine: the mesh, the token's itinerary and its bytes. Draws nothing, serves nothing."""
