@@ -42,5 +42,7 @@ def parse_order(field: str, order: object, allowed: tuple[str, ...]) -> tuple[st
         if name not in allowed:
             raise ConfigError(field, order, f"has an unknown axis {name!r}", nearest(name, list(allowed)))
         if names.count(name) > 1:
-            raise ConfigError(field, order, f"names axis {name!r} more than once", f"try {'-'.join(allowed)!r}")
+            raise ConfigError(
+                field, order, f"names axis {name!r} more than once", f"try {'-'.join(allowed)!r}"
+            )
     return names

@@ -77,7 +77,7 @@ class Cluster:
         raise ConfigError(
             "cluster.nodes",
             self.nodes,
-            f"× {self.gpus_per_node} GPUs a node is {gpus} GPUs, but the mesh's tp·cp·dp·pp is {self.world_size}",
+            f"x {self.gpus_per_node} GPUs a node is {gpus}, but the mesh's tp·cp·dp·pp is {self.world_size}",
             f"try nodes = {needed}, or sizes that multiply to {gpus}",
         )
 
@@ -102,7 +102,10 @@ class Cluster:
             place = (node // self.nodes_per_island, node % self.nodes_per_island * self.gpus_per_node + local)
             if place in found:
                 raise ConfigError(
-                    f"cluster.placement[{rank}]", [node, local], f"is taken by rank {found[place]}", "use each GPU once"
+                    f"cluster.placement[{rank}]",
+                    [node, local],
+                    f"is taken by rank {found[place]}",
+                    "use each GPU once",
                 )
             found[place] = rank
         return found
@@ -153,7 +156,7 @@ class Cluster:
         """The link of a tier."""
         return self.nvlink if tier == Tier.NVLINK else self.ib
 
-    def graph(self) -> nx.Graph:
+    def graph(self) -> nx.Graph[object]:
         """The cluster as a networkx graph: ranks, one NVSwitch an island, one switch a rail.
 
         Edges carry ``tier``, ``bytes_per_s`` (one direction) and ``latency_s``.
@@ -165,23 +168,32 @@ class Cluster:
 
         if self.world_size > MAX_GRAPH_RANKS:
             raise ConfigError(
-                "world_size", self.world_size, f"is more than the {MAX_GRAPH_RANKS:,} ranks a graph may hold", "draw a part"
+                "world_size",
+                self.world_size,
+                f"is more than the {MAX_GRAPH_RANKS:,} ranks a graph may hold",
+                "draw a part",
             )
-        graph = nx.Graph()
+        graph: nx.Graph[object] = nx.Graph()
         for rank in range(self.world_size):
             island, index = self.island_of(rank), self.island_index(rank)
-            graph.add_node(rank, node=self.node_of(rank), local=self.local_index(rank), island=island, rail=index)
+            graph.add_node(
+                rank, node=self.node_of(rank), local=self.local_index(rank), island=island, rail=index
+            )
             for switch, tier in ((f"nvswitch {island}", Tier.NVLINK), (f"rail {index}", Tier.IB)):
                 link = self.link(tier)
-                graph.add_edge(rank, switch, tier=str(tier), bytes_per_s=link.bytes_per_s, latency_s=link.latency_s)
+                graph.add_edge(
+                    rank, switch, tier=str(tier), bytes_per_s=link.bytes_per_s, latency_s=link.latency_s
+                )
         return graph
 
 
 def _check_link(name: str, link: Link) -> None:
-    for key, value, lowest in (("bytes_per_s", link.bytes_per_s, "above 0"), ("latency_s", link.latency_s, "0 or more")):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        fits = number and (value > 0 if key == "bytes_per_s" else value >= 0) and value < float("inf")
-        if not fits:
-            raise ConfigError(
-                f"cluster.{name}_{key}", value, f"must be a finite number {lowest}", "leave it out for the hardware's rate"
-            )
+    _check_rate(f"cluster.{name}_bytes_per_s", link.bytes_per_s, above_zero=True)
+    _check_rate(f"cluster.{name}_latency_s", link.latency_s, above_zero=False)
+
+
+def _check_rate(field: str, value: object, *, above_zero: bool) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < float("inf") or (above_zero and value == 0):  # type: ignore[operator]
+        rule = f"must be a finite number {'above 0' if above_zero else 'of 0 or more'}"
+        raise ConfigError(field, value, rule, "leave it out for the hardware's rate")

@@ -67,7 +67,7 @@ def divisors(number: int, limit: int = 12) -> list[int]:
     >>> divisors(16)
     [1, 2, 4, 8, 16]
     """
-    found = []
+    found: list[int] = []
     candidate = 1
     while candidate <= min(number, 1_000_000) and len(found) < limit:
         if number % candidate == 0:

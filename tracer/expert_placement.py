@@ -44,13 +44,18 @@ class Placement:
             object.__setattr__(self, "_ranks", self._checked_table())
             return
         if self.slots is not None:
-            raise ConfigError("placement.slots", "a table", f"goes with kind 'table', not {self.kind!r}", "try kind = 'table'")
+            raise ConfigError(
+                "placement.slots",
+                "a table",
+                f"goes with kind 'table', not {self.kind!r}",
+                "try kind = 'table'",
+            )
         if self.experts % self.ep and self.remainder == "refuse":
             raise ConfigError(
                 "mesh.ep",
                 self.ep,
                 f"must divide the model's {self.experts} experts",
-                f"try {', '.join(map(str, divisors(self.experts)))}, or placement.remainder = 'first' (vLLM's rule)",
+                f"try {', '.join(map(str, divisors(self.experts)))}; or remainder = 'first' (vLLM's rule)",
             )
 
     @classmethod
@@ -71,7 +76,9 @@ class Placement:
     def _checked_table(self) -> dict[int, tuple[int, ...]]:
         slots = self.slots
         if not slots:
-            raise ConfigError("placement.slots", slots, "must list the expert of each slot", "give one entry a slot")
+            raise ConfigError(
+                "placement.slots", slots, "must list the expert of each slot", "give one entry a slot"
+            )
         if len(slots) % self.ep:
             up = -(-len(slots) // self.ep) * self.ep
             raise ConfigError(
@@ -82,14 +89,22 @@ class Placement:
             )
         found: dict[int, list[int]] = {}
         for slot, expert in enumerate(slots):
-            if isinstance(expert, bool) or not isinstance(expert, int) or not 0 <= expert < self.experts:
+            if not 0 <= expert < self.experts:
                 raise ConfigError(
-                    f"placement.slots[{slot}]", expert, f"must be an expert from 0 to {self.experts - 1}", "mend the entry"
+                    f"placement.slots[{slot}]",
+                    expert,
+                    f"must be an expert from 0 to {self.experts - 1}",
+                    "mend the entry",
                 )
             found.setdefault(expert, []).append(slot // (len(slots) // self.ep))
         if len(found) < self.experts:
             missing = next(expert for expert in range(self.experts) if expert not in found)
-            raise ConfigError("placement.slots", f"{len(slots)} slots", f"must hold every expert; {missing} has none", "add it")
+            raise ConfigError(
+                "placement.slots",
+                f"{len(slots)} slots",
+                f"must hold every expert; {missing} has none",
+                "add it",
+            )
         return {expert: tuple(ranks) for expert, ranks in found.items()}
 
     def ep_ranks_of(self, expert: int) -> tuple[int, ...]:

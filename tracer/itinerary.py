@@ -26,15 +26,16 @@ def prefill(scenario: Scenario) -> Iterator[Stop]:
     yield hops.land, start
     if scenario.plan.embedding == "vocab_parallel" and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
-    layer = 0
+    done = 0
     for stage, count in enumerate(scenario.stage_layers):
         home = scenario.mesh.moved(scenario.home, "pp", stage)
-        for layer in range(layer + 1, layer + count + 1):
+        for layer in range(done + 1, done + count + 1):
             where = Where(layer, stage, scenario.position, home, Part.ATTENTION, picks.get(layer, ()))
             yield from _attention(scenario, where)
             yield from _feed_forward(scenario, where if layer < model.layers else _after_kv(scenario, where))
+        done += count
         if stage + 1 < scenario.mesh.stages:
-            yield hops.pp_send, Where(layer, stage, scenario.position, home, Part.PIPELINE)
+            yield hops.pp_send, Where(done, stage, scenario.position, home, Part.PIPELINE)
     yield from _lm_head(scenario)
 
 

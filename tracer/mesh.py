@@ -129,7 +129,7 @@ class Mesh:
         return (self.expert if axis in EXPERT_AXES else self.dense).size_of(axis)
 
     def stage_of(self, rank: int) -> int:
-        """pp coordinate of a rank."""
+        """Pp coordinate of a rank."""
         return self.dense.coordinate(rank, "pp")
 
     def position(self, rank: int) -> int:
@@ -147,7 +147,9 @@ class Mesh:
         """Rank with the given expert coordinates in a stage."""
         return self.rank_in_stage(
             stage,
-            etp * self.expert.stride_of("etp") + ep * self.expert.stride_of("ep") + edp * self.expert.stride_of("edp"),
+            etp * self.expert.stride_of("etp")
+            + ep * self.expert.stride_of("ep")
+            + edp * self.expert.stride_of("edp"),
         )
 
     def expert_coordinate(self, rank: int, axis: str) -> int:
@@ -190,7 +192,9 @@ class Mesh:
         if not set(names) & set(EXPERT_AXES):
             return self.dense.group(rank, names)
         stages = tuple(range(self.stages)) if "pp" in names else (self.stage_of(rank),)
-        return StageGroup(self, stages, self.expert.group(self.position(rank), [n for n in names if n != "pp"]))
+        return StageGroup(
+            self, stages, self.expert.group(self.position(rank), [n for n in names if n != "pp"])
+        )
 
     def groups(self, axes: str | Iterable[str]) -> IntArray:
         """Every group along ``axes`` (as for :meth:`group`), as an array ``[groups, members]`` of ranks.
@@ -224,7 +228,10 @@ def _axis_names(axes: str | Iterable[str]) -> tuple[str, ...]:
             raise ConfigError("axis", name, "is not an axis", nearest(name, [*known, *_NAMED_SETS]))
     if set(names) & set(EXPERT_AXES) and set(names) & {"tp", "cp", "dp"}:
         raise ConfigError(
-            "axes", "-".join(names), "mixes the dense view and the expert view", "take axes of one view (pp goes with both)"
+            "axes",
+            "-".join(names),
+            "mixes the dense view and the expert view",
+            "take axes of one view (pp goes with both)",
         )
     return names
 
@@ -243,12 +250,17 @@ def _expert_sizes(stage_size: int, *, etp: int, ep: int, edp: int | None) -> dic
     """Sizes of the expert axes, checked to fill the stage."""
     whole_number("mesh.etp", etp)
     whole_number("mesh.ep", ep)
-    choices = [size for size in divisors(stage_size // etp if stage_size % etp == 0 else stage_size) if size > 1]
+    choices = [
+        size for size in divisors(stage_size // etp if stage_size % etp == 0 else stage_size) if size > 1
+    ]
     fix = f"try {', '.join(map(str, choices)) or 1} (Megatron: --expert-model-parallel-size)"
     if stage_size % etp:
         tries = ", ".join(map(str, divisors(stage_size)))
         raise ConfigError(
-            "mesh.etp", etp, f"must divide the stage's {stage_size} ranks", f"try {tries} (Megatron: --expert-tensor-parallel-size)"
+            "mesh.etp",
+            etp,
+            f"must divide the stage's {stage_size} ranks",
+            f"try {tries} (Megatron: --expert-tensor-parallel-size)",
         )
     if stage_size % (etp * ep):
         rest = f"the stage's {stage_size} ranks" + (f" / etp {etp}" if etp > 1 else "")
@@ -256,7 +268,10 @@ def _expert_sizes(stage_size: int, *, etp: int, ep: int, edp: int | None) -> dic
     left = stage_size // (etp * ep)
     if edp is not None and whole_number("mesh.edp", edp) != left:
         raise ConfigError(
-            "mesh.edp", edp, f"must make etp·ep·edp the stage's {stage_size} ranks", f"leave it out, or say {left}"
+            "mesh.edp",
+            edp,
+            f"must make etp·ep·edp the stage's {stage_size} ranks",
+            f"leave it out, or say {left}",
         )
     return {"etp": etp, "ep": ep, "edp": left}
 

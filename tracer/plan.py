@@ -89,7 +89,10 @@ def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tup
         return given
     if stages > layers:
         raise ConfigError(
-            "mesh.pp", stages, f"is more stages than the model's {layers} layers", f"try {layers} or fewer stages"
+            "mesh.pp",
+            stages,
+            f"is more stages than the model's {layers} layers",
+            f"try {layers} or fewer stages",
         )
     share, extra = divmod(layers, stages)
     return (share + 1,) * extra + (share,) * (stages - extra)

@@ -110,11 +110,15 @@ class RankGrid:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.sizes):
-            raise ConfigError("sizes", self.sizes, f"must give one size for each of {self.names}", "add or drop one")
+            raise ConfigError(
+                "sizes", self.sizes, f"must give one size for each of {self.names}", "add or drop one"
+            )
         strides, stride = [], 1
         for name, size in zip(self.names, self.sizes, strict=True):
             if self.names.count(name) > 1:
-                raise ConfigError("order", "-".join(self.names), f"names axis {name!r} more than once", "name it once")
+                raise ConfigError(
+                    "order", "-".join(self.names), f"names axis {name!r} more than once", "name it once"
+                )
             whole_number(name, size)
             strides.append(stride)
             stride *= size
@@ -130,7 +134,9 @@ class RankGrid:
         try:
             return self.names.index(name)
         except ValueError:
-            raise ConfigError("axis", str(name), "is not an axis here", nearest(name, list(self.names))) from None
+            raise ConfigError(
+                "axis", str(name), "is not an axis here", nearest(name, list(self.names))
+            ) from None
 
     def size_of(self, name: str) -> int:
         """Number of ranks along an axis."""
@@ -147,7 +153,9 @@ class RankGrid:
             ConfigError: for anything but an int in ``0 .. size-1``.
         """
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < self.size:
-            raise ConfigError("rank", rank, f"must be a whole number from 0 to {self.size - 1}", "pick one of those")
+            raise ConfigError(
+                "rank", rank, f"must be a whole number from 0 to {self.size - 1}", "pick one of those"
+            )
         return rank
 
     def coordinate(self, rank: int, name: str) -> int:
@@ -169,7 +177,7 @@ class RankGrid:
         Raises:
             ConfigError: when a rank is outside the grid.
         """
-        if ranks.size and not (0 <= int(ranks.min()) and int(ranks.max()) < self.size):
+        if ranks.size and not (int(ranks.min()) >= 0 and int(ranks.max()) < self.size):
             raise ConfigError("ranks", ranks, f"must lie in 0 to {self.size - 1}", "drop the others")
         return {
             name: ranks // stride % size
@@ -188,7 +196,9 @@ class RankGrid:
         for name, size, stride in zip(self.names, self.sizes, self.strides, strict=True):
             value = coordinates.get(name, 0 if size == 1 else None)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
-                raise ConfigError(name, value, f"must be a coordinate from 0 to {size - 1}", "give one of those")
+                raise ConfigError(
+                    name, value, f"must be a coordinate from 0 to {size - 1}", "give one of those"
+                )
             rank += value * stride
         return rank
 
@@ -197,8 +207,10 @@ class RankGrid:
         total: IntArray | int = 0
         for name, values in coordinates.items():
             size = self.size_of(name)
-            if values.size and not (0 <= int(values.min()) and int(values.max()) < size):
-                raise ConfigError(name, values, f"must hold coordinates from 0 to {size - 1}", "drop the others")
+            if values.size and not (int(values.min()) >= 0 and int(values.max()) < size):
+                raise ConfigError(
+                    name, values, f"must hold coordinates from 0 to {size - 1}", "drop the others"
+                )
             total = total + values * self.stride_of(name)
         return total
 

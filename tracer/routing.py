@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 WHY = "pick experts"
 
 
-def draw_picks(model: ModelSpec, layers: int, *, seed: int, replica: int, position: int) -> list[tuple[int, ...]]:
+def draw_picks(
+    model: ModelSpec, layers: int, *, seed: int, replica: int, position: int
+) -> list[tuple[int, ...]]:
     """Uniform picks without repeats of one token, ``top_k`` experts for each of ``layers`` MoE layers.
 
     A model with group-limited routing first draws ``top_groups`` of its ``expert_groups``, then experts
@@ -51,18 +53,27 @@ def check_picks(model: ModelSpec, picks: Mapping[int, Sequence[int]]) -> None:
         ConfigError: naming the layer, for a dense or unknown layer, a wrong number of picks, a repeat,
             or an expert that does not exist.
     """
+    if not picks:
+        return
+    count, last = model.need("top_k", WHY), model.need("experts", WHY) - 1
     for layer, experts in picks.items():
         field = f"picks.{layer}"
         if not 1 <= layer <= model.layers:
-            raise ConfigError(field, list(experts), f"names a layer outside 1 to {model.layers}", "number layers from 1")
+            raise ConfigError(
+                field, list(experts), f"names a layer outside 1 to {model.layers}", "number layers from 1"
+            )
         if not model.is_moe(layer):
-            raise ConfigError(field, list(experts), "names a dense layer, which has no router", "leave it out")
-        if len(experts) != model.need("top_k", WHY):
-            raise ConfigError(field, list(experts), f"must name top_k = {model.top_k} experts", "add or drop some")
+            raise ConfigError(
+                field, list(experts), "names a dense layer, which has no router", "leave it out"
+            )
+        if len(experts) != count:
+            raise ConfigError(field, list(experts), f"must name top_k = {count} experts", "add or drop some")
         for expert in experts:
-            if isinstance(expert, bool) or not isinstance(expert, int) or not 0 <= expert < model.need("experts", WHY):
+            if not 0 <= expert <= last:
                 raise ConfigError(
-                    field, list(experts), f"must name experts from 0 to {model.need('experts') - 1}", f"mend {expert!r}"
+                    field, list(experts), f"must name experts from 0 to {last}", f"mend {expert}"
                 )
         if len(set(experts)) != len(experts):
-            raise ConfigError(field, list(experts), "names an expert twice, which top-k never does", "name each once")
+            raise ConfigError(
+                field, list(experts), "names an expert twice, which top-k never does", "name each once"
+            )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, divisors, one_of, whole_number
 from tracer.landing import Landing
-from tracer.plan import Contract, Plan, Sp, split_layers
+from tracer.plan import Contract, Plan, split_layers
 from tracer.routing import check_picks, draw_picks
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Scenario:
     cluster: Cluster
     token: Token
     model: ModelSpec | None = None
-    plan: Plan = Plan()
+    plan: Plan = field(default_factory=Plan)
     placement: Placement | None = None
     layer_placements: tuple[tuple[int, Placement], ...] = ()
-    dtype: Dtypes = Dtypes()
+    dtype: Dtypes = field(default_factory=Dtypes)
     picks: tuple[tuple[int, tuple[int, ...]], ...] = ()
     phase: str = "prefill"
     seed: int = 0
@@ -89,6 +89,40 @@ class Scenario:
         object.__setattr__(self, "position", position)
         object.__setattr__(self, "home", home)
 
+    @classmethod
+    def from_dict(cls, data: object) -> Scenario:
+        """A scenario from nested tables (JSON values).
+
+        Raises:
+            ConfigError: naming the key that is unknown, or the value that breaks a rule.
+        """
+        from tracer.scenario_read import scenario_from_dict
+
+        return scenario_from_dict(data)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Scenario:
+        """A scenario from TOML text.
+
+        Raises:
+            ConfigError: as :meth:`from_dict`, or when the text is not TOML.
+        """
+        from tracer.scenario_files import scenario_from_text
+
+        return scenario_from_text(text, ".toml")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values with every key; ``from_dict`` gives an equal scenario back."""
+        from tracer.scenario_write import scenario_to_dict
+
+        return scenario_to_dict(self)
+
+    def to_toml(self) -> str:
+        """TOML text; ``from_toml`` gives an equal scenario back."""
+        from tracer.scenario_write import scenario_to_toml
+
+        return scenario_to_toml(self)
+
     @property
     def landing(self) -> Landing:
         """How this scenario's prompt is cut over a replica."""
@@ -111,7 +145,9 @@ class Scenario:
             ConfigError: when the scenario has none.
         """
         if self.model is None:
-            raise ConfigError("model", None, "is needed to take a trip", "add a [model] table, or config = 'config.json'")
+            raise ConfigError(
+                "model", None, "is needed to take a trip", "add a [model] table, or config = 'config.json'"
+            )
         return self.model
 
     def placement_of(self, layer: int) -> Placement:
@@ -124,7 +160,9 @@ class Scenario:
             if number == layer:
                 return placement
         if self.placement is None:
-            raise ConfigError("model.experts", None, "is needed to place experts", "give model.experts and model.top_k")
+            raise ConfigError(
+                "model.experts", None, "is needed to place experts", "give model.experts and model.top_k"
+            )
         return self.placement
 
     def layer_picks(self) -> dict[int, tuple[int, ...]]:
@@ -153,7 +191,10 @@ class Scenario:
 def _landing(scenario: Scenario) -> Landing:
     mesh = scenario.mesh
     return Landing(
-        scenario.token.prompt, mesh.size_of("cp"), mesh.size_of("tp"), zigzag=scenario.plan.landing == "zigzag"
+        scenario.token.prompt,
+        mesh.size_of("cp"),
+        mesh.size_of("tp"),
+        zigzag=scenario.plan.landing == "zigzag",
     )
 
 
@@ -169,16 +210,27 @@ def _find_token(scenario: Scenario) -> tuple[int, int, int]:
     replica, position = replica or 0, position or 0
     if replica >= mesh.size_of("dp"):
         raise ConfigError(
-            "token.replica", replica, f"must be one of the {mesh.size_of('dp')} replicas", f"try 0 to {mesh.size_of('dp') - 1}"
+            "token.replica",
+            replica,
+            f"must be one of the {mesh.size_of('dp')} replicas",
+            f"try 0 to {mesh.size_of('dp') - 1}",
         )
     if position >= token.prompt:
         raise ConfigError(
-            "token.position", position, f"must lie in the prompt of {token.prompt}", f"try 0 to {token.prompt - 1}"
+            "token.position",
+            position,
+            f"must lie in the prompt of {token.prompt}",
+            f"try 0 to {token.prompt - 1}",
         )
     cp, tp = landing.place_of(position)
     home = mesh.rank(tp=tp, cp=cp, dp=replica, pp=0)
     if token.gpu is not None and token.gpu != home:
-        raise ConfigError("token.gpu", token.gpu, f"is not where position {position} lands (GPU {home})", "give one of the two")
+        raise ConfigError(
+            "token.gpu",
+            token.gpu,
+            f"is not where position {position} lands (GPU {home})",
+            "give one of the two",
+        )
     return replica, position, home
 
 
@@ -186,13 +238,22 @@ def _check_gpu(token: Token, mesh: Mesh) -> dict[str, int]:
     """Coordinates of ``token.gpu``, which must be a stage-0 rank of the given replica."""
     gpu = token.gpu
     if gpu is None or gpu >= mesh.world_size:
-        raise ConfigError("token.gpu", gpu, f"must be a GPU of the mesh's {mesh.world_size}", f"try 0 to {mesh.world_size - 1}")
+        raise ConfigError(
+            "token.gpu",
+            gpu,
+            f"must be a GPU of the mesh's {mesh.world_size}",
+            f"try 0 to {mesh.world_size - 1}",
+        )
     found = mesh.coordinates(gpu)
     if found["pp"] != 0:
         twin = mesh.moved(gpu, "pp", 0)
-        raise ConfigError("token.gpu", gpu, f"is in stage {found['pp']}, but tokens land in stage 0", f"try GPU {twin}")
+        raise ConfigError(
+            "token.gpu", gpu, f"is in stage {found['pp']}, but tokens land in stage 0", f"try GPU {twin}"
+        )
     if token.replica is not None and token.replica != found["dp"]:
-        raise ConfigError("token.replica", token.replica, f"does not hold GPU {gpu}", f"try {found['dp']}, or leave it out")
+        raise ConfigError(
+            "token.replica", token.replica, f"does not hold GPU {gpu}", f"try {found['dp']}, or leave it out"
+        )
     return found
 
 
@@ -205,10 +266,8 @@ def _check_plan(plan: Plan, mesh: Mesh) -> None:
             "mesh.contract",
             "tp",
             f"slices experts over tp: it needs ep = 1 and etp = tp = {tp}",
-            f"drop ep and etp (here ep = {mesh.size_of('ep')}, etp = {mesh.size_of('etp')}), or take contract = 'ep'",
+            f"drop ep = {mesh.size_of('ep')} and etp = {mesh.size_of('etp')}, or take contract = 'ep'",
         )
-    if plan.sp == Sp.MEGATRON and plan.stage_layers is not None and len(plan.stage_layers) != mesh.stages:
-        split_layers(sum(plan.stage_layers), mesh.stages, plan.stage_layers)
 
 
 def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
@@ -216,15 +275,19 @@ def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
     tp = mesh.size_of("tp")
     if model.heads is not None and model.heads % tp:
         tries = ", ".join(map(str, divisors(model.heads)))
-        raise ConfigError("mesh.tp", tp, f"must divide the model's {model.heads} attention heads", f"try {tries}")
+        raise ConfigError(
+            "mesh.tp", tp, f"must divide the model's {model.heads} attention heads", f"try {tries}"
+        )
     kv_heads = model.kv_heads
     if kv_heads is None or model.mla:
         return
     if (tp % kv_heads if kv_heads < tp else kv_heads % tp) != 0:
-        tries = [size for size in divisors(model.heads or kv_heads) if kv_heads % size == 0 or size % kv_heads == 0]
+        choices = [
+            size for size in divisors(model.heads or kv_heads) if kv_heads % size == 0 or size % kv_heads == 0
+        ]
         raise ConfigError(
             "mesh.tp",
             tp,
             f"must divide the model's {kv_heads} KV heads, or be a multiple of them",
-            f"try {', '.join(map(str, tries))}",
+            f"try {', '.join(map(str, choices))}",
         )

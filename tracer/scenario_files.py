@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 
-def scenario_from_text(text: str, suffix: str, *, read_config: Callable[[str], ModelSpec] | None = None) -> Scenario:
+def scenario_from_text(
+    text: str, suffix: str, *, read_config: Callable[[str], ModelSpec] | None = None
+) -> Scenario:
     """A scenario from TOML or JSON text; ``suffix`` is ``.toml`` or ``.json``.
 
     Raises:
@@ -36,7 +38,9 @@ def parse_text(text: str, suffix: str) -> object:
         return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
         kind = suffix.lstrip(".").upper()
-        raise ConfigError("scenario", f"{len(text)} characters", f"is not valid {kind}: {error}", "mend the text") from error
+        raise ConfigError(
+            "scenario", f"{len(text)} characters", f"is not valid {kind}: {error}", "mend the text"
+        ) from error
 
 
 def scenario_from_file(path: Path) -> Scenario:
@@ -46,7 +50,9 @@ def scenario_from_file(path: Path) -> Scenario:
         ConfigError: when the file cannot be read, or as :func:`scenario_from_text`.
     """
     text = read_text(path, "scenario")
-    return scenario_from_text(text, path.suffix.lower(), read_config=lambda name: _read_model(path.parent / name))
+    return scenario_from_text(
+        text, path.suffix.lower(), read_config=lambda name: _read_model(path.parent / name)
+    )
 
 
 def read_text(path: Path, field: str) -> str:

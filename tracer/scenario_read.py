@@ -91,14 +91,16 @@ def _table(field: str, value: object, known: tuple[str, ...]) -> Table:
         raise ConfigError(field, value, "must be a table of keys", f"write [{field}] with keys under it")
     for key in value:
         if key not in known:
-            raise ConfigError(f"{field}.{key}", value[key], "is not a known key", nearest(str(key), list(known)))
+            raise ConfigError(
+                f"{field}.{key}", value[key], "is not a known key", nearest(str(key), list(known))
+            )
     return {key: item for key, item in value.items() if item is not None}
 
 
 def _text(table: Table, key: str) -> str | None:
     value = table.get(key)
     if value is not None and not isinstance(value, str):
-        raise ConfigError(key, value, "must be text", f"write {key} = \"...\"")
+        raise ConfigError(key, value, "must be text", f'write {key} = "..."')
     return value
 
 
@@ -129,15 +131,24 @@ def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> Mod
 
     if table is None:
         return None
-    if not isinstance(table, Mapping) or "config" not in table:
+    if not isinstance(table, dict) or not {"config", "preset"} & set(table):
         return ModelSpec.from_dict(table)  # type: ignore[arg-type]
-    path = table["config"]
-    others = sorted(str(key) for key, value in table.items() if key != "config" and value is not None)
+    source = "config" if "config" in table else "preset"
+    value = table[source]
+    others = sorted(str(key) for key, item in table.items() if key != source and item is not None)
     if others:
-        raise ConfigError("model.config", path, f"already says what {', '.join(others)} would", "give one or the other")
-    if read_config is None or not isinstance(path, str):
-        raise ConfigError("model.config", path, "must be a path, in a scenario file", "write the sizes in [model] instead")
-    return read_config(path)
+        raise ConfigError(
+            f"model.{source}", value, f"already says what {', '.join(others)} would", "give one or the other"
+        )
+    if source == "preset":
+        from tracer.model_presets import model_preset
+
+        return model_preset(value)
+    if read_config is None or not isinstance(value, str):
+        raise ConfigError(
+            "model.config", value, "must be a path, in a scenario file", "write the sizes in [model] instead"
+        )
+    return read_config(value)
 
 
 def _cluster(table: object, mesh: Mesh) -> Cluster:
@@ -148,7 +159,8 @@ def _cluster(table: object, mesh: Mesh) -> Cluster:
     rates = Cluster(world_size=1, gpus_per_node=1)
     links = {
         name: Link(
-            given.get(f"{name}_bytes_per_s", default.bytes_per_s), given.get(f"{name}_latency_s", default.latency_s)
+            given.get(f"{name}_bytes_per_s", default.bytes_per_s),
+            given.get(f"{name}_latency_s", default.latency_s),
         )
         for name, default in (("nvlink", rates.nvlink), ("ib", rates.ib))
     }
@@ -178,12 +190,16 @@ def _hardware_defaults(name: str) -> Table:
 
 def _rank_table(value: object) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, (list, tuple)):
-        raise ConfigError("cluster.placement", value, "must list [node, local index] of each rank", "write [[0, 0], ...]")
+        raise ConfigError(
+            "cluster.placement", value, "must list [node, local index] of each rank", "write [[0, 0], ...]"
+        )
     pairs = []
     for rank, entry in enumerate(value):
         pair = _whole_list(f"cluster.placement[{rank}]", entry)
         if len(pair) != 2:
-            raise ConfigError(f"cluster.placement[{rank}]", entry, "must be [node, local index]", "write two numbers")
+            raise ConfigError(
+                f"cluster.placement[{rank}]", entry, "must be [node, local index]", "write two numbers"
+            )
         pairs.append((pair[0], pair[1]))
     return tuple(pairs)
 
@@ -200,7 +216,9 @@ def _placements(
     given = _table("placement", table, _PLACEMENT_KEYS)
     if model is None or model.experts is None:
         if given:
-            raise ConfigError("placement", given, "places experts, but the model has none", "give model.experts, or drop it")
+            raise ConfigError(
+                "placement", given, "places experts, but the model has none", "give model.experts, or drop it"
+            )
         return None, ()
     experts, ep = model.experts, mesh.size_of("ep")
     by_layer = tuple(
@@ -217,11 +235,13 @@ def _by_layer(field: str, table: object) -> list[tuple[int, object]]:
     """(layer, value) pairs of a table keyed by layer number, ascending."""
     found: dict[int, object] = {}
     if table is not None and not isinstance(table, Mapping):
-        raise ConfigError(field, table, "must be a table keyed by layer", 'write 1 = [...], 2 = [...]')
+        raise ConfigError(field, table, "must be a table keyed by layer", "write 1 = [...], 2 = [...]")
     for key, value in (table or {}).items():
         text = str(key)
         if not (text.isascii() and text.isdigit() and len(text) <= 9) or isinstance(key, bool):
-            raise ConfigError(f"{field}.{key}", value, "must be keyed by a layer number", "number layers from 1")
+            raise ConfigError(
+                f"{field}.{key}", value, "must be keyed by a layer number", "number layers from 1"
+            )
         if int(text) in found:
             raise ConfigError(f"{field}.{key}", value, "gives a layer twice", "keep one")
         found[int(text)] = value
@@ -230,4 +250,6 @@ def _by_layer(field: str, table: object) -> list[tuple[int, object]]:
 
 def _picks(table: object) -> tuple[tuple[int, tuple[int, ...]], ...]:
     pairs = _by_layer("picks", table)
-    return tuple((layer, _whole_list(f"picks.{layer}", experts)) for layer, experts in pairs if experts is not None)
+    return tuple(
+        (layer, _whole_list(f"picks.{layer}", experts)) for layer, experts in pairs if experts is not None
+    )

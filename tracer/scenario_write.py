@@ -61,9 +61,7 @@ def _placement_to_dict(scenario: Scenario) -> Table | None:
         "kind": placement.kind,
         "remainder": placement.remainder,
         "slots": None if placement.slots is None else list(placement.slots),
-        "slots_by_layer": {
-            str(layer): list(entry.slots or ()) for layer, entry in scenario.layer_placements
-        },
+        "slots_by_layer": {str(layer): list(entry.slots or ()) for layer, entry in scenario.layer_placements},
     }
 
 

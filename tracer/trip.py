@@ -62,7 +62,9 @@ class Trip:
     log: TripLog
     touched: tuple[int, ...]
 
-    def filter(self, *, axis: str | None = None, layer: int | None = None, tier: str | None = None) -> tuple[Hop, ...]:
+    def filter(
+        self, *, axis: str | None = None, layer: int | None = None, tier: str | None = None
+    ) -> tuple[Hop, ...]:
         """Hops on an axis, in a layer, with a transfer on a tier; what is not given does not limit."""
         return tuple(
             hop
@@ -83,7 +85,10 @@ class Trip:
             "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
             "touched": list(self.touched),
             "log": self.log.to_dict(),
-            "hops": [_hop_to_dict(i, hop, tally) for i, (hop, tally) in enumerate(zip(self.hops, self.tallies, strict=True))],
+            "hops": [
+                _hop_to_dict(i, hop, tally)
+                for i, (hop, tally) in enumerate(zip(self.hops, self.tallies, strict=True))
+            ],
         }
 
     def __str__(self) -> str:
@@ -102,7 +107,8 @@ def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
         "part": str(hop.part),
         "dead": hop.dead,
         "transfers": [
-            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)} for t in hop.transfers
+            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
+            for t in hop.transfers
         ],
         "tally": {name: getattr(tally, name) for name in Tally.__slots__},
         "note": hop.note,

@@ -41,12 +41,18 @@ def _from_source(scenario: Scenario, where: Where, source: int, notes: dict[str,
     transfers: list[Transfer] = []
     for route in routes(scenario, where, source):
         if route.fallback:
-            notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = None
+            notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = (
+                None
+            )
         if route.relay is None:
-            transfers += [send(scenario, source, gpu, size, Role.DISPATCH) for gpu in route.gpus if gpu != source]
+            transfers += [
+                send(scenario, source, gpu, size, Role.DISPATCH) for gpu in route.gpus if gpu != source
+            ]
         else:
             transfers.append(send(scenario, source, route.relay, size, Role.DISPATCH))
             transfers += [
-                send(scenario, route.relay, gpu, size, Role.FORWARD) for gpu in route.gpus if gpu != route.relay
+                send(scenario, route.relay, gpu, size, Role.FORWARD)
+                for gpu in route.gpus
+                if gpu != route.relay
             ]
     return transfers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.dtype import BYTES
@@ -38,7 +39,7 @@ def kv_exchange(scenario: Scenario, where: Where) -> Hop:
         start = group.index(rank)
         ring = group[start:] + group[:start]
         if scenario.plan.kv_exchange == "ring":
-            transfers += [send(scenario, a, b, size, Role.KV) for a, b in zip(ring, ring[1:], strict=False)]
+            transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring)]
         else:
             transfers += [send(scenario, rank, peer, size, Role.KV) for peer in ring[1:]]
     return make_hop(HopKind.KV_EXCHANGE, where, transfers)

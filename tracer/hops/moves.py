@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.dtype import BYTES
@@ -35,7 +36,15 @@ def make_hop(
 ) -> Hop:
     """A hop of a kind at a place; the axis follows from the kind."""
     return Hop(
-        kind, AXIS_OF_KIND[kind], where.layer, where.stage, where.part, where.dead, tuple(transfers), held, note
+        kind,
+        AXIS_OF_KIND[kind],
+        where.layer,
+        where.stage,
+        where.part,
+        where.dead,
+        tuple(transfers),
+        held,
+        note,
     )
 
 
@@ -75,7 +84,7 @@ def spread(scenario: Scenario, home: int, size: int, role: str) -> list[Transfer
     """From home to every TP peer: straight to each, or along the ring."""
     ring = tp_ring(scenario, home)
     if scenario.plan.tp_algo == "ring":
-        return [send(scenario, a, b, size, role) for a, b in zip(ring, ring[1:], strict=False)]
+        return [send(scenario, a, b, size, role) for a, b in pairwise(ring)]
     return [send(scenario, home, peer, size, role) for peer in sorted(ring[1:])]
 
 
@@ -84,5 +93,5 @@ def gather_sum(scenario: Scenario, home: int, size: int, role: str) -> list[Tran
     ring = tp_ring(scenario, home)
     if scenario.plan.tp_algo == "ring":
         walk = [*ring[1:], home]
-        return [send(scenario, a, b, size, role) for a, b in zip(walk, walk[1:], strict=False)]
+        return [send(scenario, a, b, size, role) for a, b in pairwise(walk)]
     return [send(scenario, peer, home, size, role) for peer in sorted(ring[1:])]
