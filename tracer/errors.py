@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ConfigError(ValueError):
     """A value that breaks a rule, with the fix that would work.
@@ -57,8 +59,18 @@ def one_of(field: str, value: object, allowed: tuple[str, ...]) -> str:
         ConfigError: naming ``field`` and the allowed words.
     """
     if not isinstance(value, str) or value not in allowed:
-        raise ConfigError(field, value, f"must be one of {', '.join(allowed)}", f"try {allowed[0]!r}")
+        raise ConfigError(field, value, f"must be {listed(allowed)}", f"try {allowed[0]!r}")
     return value
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values as a person lists them.
+
+    >>> listed([2, 4, 8])
+    '2, 4 or 8'
+    """
+    words = [str(value) for value in values]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def divisors(number: int, limit: int = 12) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.axes import DENSE_AXES, EXPERT_AXES, parse_order
-from tracer.errors import ConfigError, divisors, nearest, one_of, whole_number
+from tracer.errors import ConfigError, divisors, listed, nearest, one_of, whole_number
 from tracer.rank_grid import RankGrid, RankGroup, _cut, check_listable
 
 if TYPE_CHECKING:
@@ -253,9 +253,9 @@ def _expert_sizes(stage_size: int, *, etp: int, ep: int, edp: int | None) -> dic
     choices = [
         size for size in divisors(stage_size // etp if stage_size % etp == 0 else stage_size) if size > 1
     ]
-    fix = f"try {', '.join(map(str, choices)) or 1} (Megatron: --expert-model-parallel-size)"
+    fix = f"try {listed(choices) or 1} (Megatron: --expert-model-parallel-size)"
     if stage_size % etp:
-        tries = ", ".join(map(str, divisors(stage_size)))
+        tries = listed(divisors(stage_size))
         raise ConfigError(
             "mesh.etp",
             etp,
