@@ -1,1 +1,6 @@
-"""The engine: the mesh, the token's itinerary and its bytes. Draws nothing, serves nothing."""
+"""The engine: the mesh, the token's itinerary and its bytes. Draws nothing, serves nothing.
+
+>>> import tracer
+>>> tracer.__name__
+'tracer'
+"""
