@@ -1,4 +1,109 @@
-"""Pytest plugin: assert what a token's trip costs.
+"""The pytest plugin: trips in a user's tests.
 
-Imports `tracer` inside its fixtures only: a project under test may have a `tracer.py` of its own.
+The engine is called ``tracer``, a name that a user's own module may have. It is imported when a fixture
+is first used, never before, and from this plugin's own folder when the test run's path leads elsewhere.
 """
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.machinery import PathFinder
+from pathlib import Path
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+    from tracer.trip import Trip
+
+    ScenarioSource = str | Path | Mapping[str, Any] | Scenario
+
+_ENGINE = Path(__file__).resolve().with_name("tracer") / "__init__.py"
+
+
+def _is_ours(origin: str | None) -> bool:
+    return origin is not None and Path(origin).resolve() == _ENGINE
+
+
+def _engine(name: str) -> ModuleType:
+    """A module of the engine, whatever else is called ``tracer`` here."""
+    full = f"tracer.{name}"
+    loaded = sys.modules.get(full)
+    if loaded is not None:
+        return loaded
+    present = sys.modules.get("tracer")
+    spec = PathFinder.find_spec("tracer")
+    origin = getattr(present, "__file__", None) if present is not None else spec and spec.origin
+    if not _is_ours(origin):
+        _load_beside(present)
+    return import_module(full)
+
+
+def _load_beside(theirs: ModuleType | None) -> None:
+    """Load every engine module under its full name, then give the bare name back to the user's own.
+
+    ``from tracer.trip import ...`` looks the full name up first, so the engine works on without it.
+    """
+    spec = importlib.util.spec_from_file_location(
+        "tracer", _ENGINE, submodule_search_locations=[str(_ENGINE.parent)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"the engine is missing: {_ENGINE}")
+    ours = importlib.util.module_from_spec(spec)
+    sys.modules["tracer"] = ours
+    try:
+        spec.loader.exec_module(ours)
+        for module in walk_packages([str(_ENGINE.parent)], prefix="tracer."):
+            _load_if_possible(module.name)
+    finally:
+        if theirs is not None:
+            sys.modules["tracer"] = theirs
+        else:
+            del sys.modules["tracer"]
+
+
+def _load_if_possible(name: str) -> None:
+    """Load a module unless an extra that it needs is not installed."""
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("tracer"):
+            raise
+
+
+def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
+    if isinstance(source, Mapping):
+        return cast("Scenario", _engine("scenario").Scenario.from_dict(source))
+    if isinstance(source, str | Path):
+        beside = folder / source
+        found = beside if beside.is_file() else source
+        return cast("Scenario", _engine("presets").load_scenario(found))
+    return source
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest) -> Callable[[ScenarioSource], Scenario]:
+    """A function: a preset's name, a scenario file (beside the test, or from where pytest runs) or a dict,
+    to a checked scenario."""
+    folder = request.path.parent
+
+    def load(source: ScenarioSource) -> Scenario:
+        return _scenario(source, folder)
+
+    return load
+
+
+@pytest.fixture
+def take_trip(scenario: Callable[[ScenarioSource], Scenario]) -> Callable[[ScenarioSource], Trip]:
+    """A function: what ``scenario`` takes, to the trip of its token."""
+
+    def take(source: ScenarioSource) -> Trip:
+        return cast("Trip", _engine("trip").take_trip(scenario(source)))
+
+    return take
