@@ -1,0 +1,63 @@
+"""How many bytes one piece of the token has: elements times the declared dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
+DEFAULTS = {
+    "activations": "bf16",
+    "kv": "bf16",
+    "dispatch": "bf16",
+    "combine": "bf16",
+    "logits": "fp32",
+    "weights": "bf16",
+}
+
+
+def _size(scenario: dict[str, Any], what: str) -> int:
+    return BYTES[scenario.get("dtype", {}).get(what, DEFAULTS[what])]
+
+
+def row(scenario: dict[str, Any]) -> int:
+    """The token's hidden row, or a partial sum of it."""
+    return scenario["model"]["hidden"] * _size(scenario, "activations")
+
+
+def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """K and V of one token and layer on one TP rank."""
+    model = scenario["model"]
+    if model.get("kv_lora_rank"):
+        elements = model["kv_lora_rank"] + model["qk_rope_head_dim"]
+    else:
+        kv_heads = max(1, model["kv_heads"] // tp)
+        elements = kv_heads * 2 * model["head_dim"]
+    return elements * _size(scenario, "kv")
+
+
+def dispatched_row(scenario: dict[str, Any], low_latency: bool) -> int:
+    """A row on its way to an expert: FP8 carries a scale for each 128, low latency 16 bytes more."""
+    hidden = scenario["model"]["hidden"]
+    if scenario.get("dtype", {}).get("dispatch", "bf16") != "fp8":
+        return hidden * _size(scenario, "dispatch")
+    scales = len(range(0, hidden, 128))
+    return hidden + 4 * scales + (16 if low_latency else 0)
+
+
+def combined_row(scenario: dict[str, Any]) -> int:
+    """An expert's weighted output on its way back."""
+    return scenario["model"]["hidden"] * _size(scenario, "combine")
+
+
+def logits_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """One TP rank's part of the logits, the vocabulary padded to tp."""
+    vocabulary = scenario["model"]["vocab"]
+    while vocabulary % tp:
+        vocabulary += 1
+    return vocabulary // tp * _size(scenario, "logits")
+
+
+def expert_weights(scenario: dict[str, Any]) -> int:
+    """One expert: gate, up and down projections."""
+    model = scenario["model"]
+    return 3 * model["hidden"] * model["expert_hidden"] * _size(scenario, "weights")
