@@ -19,6 +19,13 @@ def engine_trip(scenario: Scenario) -> dict[str, Any]:
     return take_trip(EngineScenario.from_dict(scenario)).to_dict()
 
 
+def engine_groups(scenario: Scenario) -> dict[str, list[list[int]]]:
+    """The engine's lists of groups, by name."""
+    from tracer.scenario import Scenario as EngineScenario
+
+    return EngineScenario.from_dict(scenario).groups()
+
+
 def moves_of(transfers: list[tuple[int, int, int, str, str]]) -> Moves:
     """Transfers as a multiset; weight pulls are summed for each pair of ranks."""
     moves: Moves = Counter()
@@ -64,5 +71,6 @@ def differences(trip: dict[str, Any], oracle: OracleTrip) -> list[str]:
         compare(f"{where} tally", hop["tally"], expected.tally)
         engine, plain = engine_moves(hop), moves_of(expected.moves)
         if engine != plain:
-            found.append(f"{where}: only engine {sorted(engine - plain)}, only oracle {sorted(plain - engine)}")
+            only_engine, only_oracle = sorted(engine - plain), sorted(plain - engine)
+            found.append(f"{where}: only engine {only_engine}, only oracle {only_oracle}")
     return found

@@ -6,7 +6,7 @@ Keys that take their default are left out, so a shrunk failure shows only what m
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 from hypothesis import strategies as st
@@ -75,7 +75,7 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     if sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
         cuts = draw(_distinct(st.integers(1, layers - 1), sizes["pp"] - 1))
         edges = [0, *sorted(cuts), layers]
-        mesh["stage_layers"] = [high - low for low, high in zip(edges, edges[1:], strict=False)]
+        mesh["stage_layers"] = [high - low for low, high in pairwise(edges)]
     return mesh
 
 

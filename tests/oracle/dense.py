@@ -18,7 +18,7 @@ def gather(line: list[int], home: int, size: int, ring: bool, role: str = "row")
 def scatter(line: list[int], home: int, size: int, ring: bool) -> list[Move]:
     """Every other rank's partial row reaches the home."""
     if ring:
-        walk = _walk(line, home)[1:] + [home]
+        walk = [*_walk(line, home)[1:], home]
         return [(walk[step], walk[step + 1], size, "partial") for step in range(len(line) - 1)]
     return [(peer, home, size, "partial") for peer in line if peer != home]
 
