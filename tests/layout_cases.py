@@ -19,7 +19,7 @@ FRAMEWORKS = ("megatron", "vllm", "sglang", "trtllm", "torchtitan", "deepspeed",
 ORDERED = {"ep", "moe_ep", "pp", "pipe", "dcp"}
 
 #: Lists over several axes, by framework; Megatron writes the axes into the name ("dp-cp", "etp-ep-pp").
-COMPOSITE = {
+COMPOSITE: dict[str, dict[str, tuple[str, ...]]] = {
     "vllm": {"ep": ("tp", "pcp", "dp")},  # "all_ranks.transpose(DP, PP).reshape(-1, DP * PCP * TP)"
     "sglang": {"tp": ("attn_tp", "attn_cp", "attn_dp")},  # --tp-size is the size of a whole stage
     "torchtitan": {
@@ -116,7 +116,8 @@ def _first_and_last(lists: list[list[int]]) -> list[list[int]]:
 
 def read(framework: str) -> list[dict[str, Any]]:
     """The cases of one file, each with its source."""
-    return json.loads((DATA / f"{framework}.json").read_text())
+    listed: list[dict[str, Any]] = json.loads((DATA / f"{framework}.json").read_text())
+    return listed
 
 
 def cases() -> list[Case]:

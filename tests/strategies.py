@@ -125,9 +125,9 @@ def slot_tables(draw: st.DrawFn, experts: int, ep: int) -> list[int]:
     """Every expert at least once, replicas in the rest, slots a multiple of ep."""
     count = ep * (-(-experts // ep) + draw(st.integers(0, 2), label="extra slots a GPU"))
     extra = draw(st.lists(st.integers(0, experts - 1), min_size=count - experts, max_size=count - experts))
-    if draw(st.booleans(), label="shuffle the slots"):
-        return draw(st.permutations([*range(experts), *extra]))
-    return [*range(experts), *extra]
+    held = [*range(experts), *extra]
+    shuffled = draw(st.booleans(), label="shuffle the slots")
+    return list(draw(st.permutations(held))) if shuffled else held
 
 
 @st.composite
@@ -147,8 +147,9 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenar
     layers = moe_layers(model)
     if kind == "table":
         placement.update(kind="table", slots=draw(slot_tables(count, ep)))
-        if layers and draw(st.booleans(), label="a table of its own"):
-            placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
+    own_table = bool(layers) and draw(st.booleans(), label="a table of its own")
+    if kind == "table" and own_table:
+        placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
     model.update(experts=count, top_k=top_k)
     distinct = _distinct(st.integers(0, count - 1), top_k)
     return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
@@ -183,7 +184,8 @@ def tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     first = {place: min(held, default=prompt) for place, held in table.items()}
     where = {rank: mesh.coordinates[rank] for rank in mesh.stage_ranks(0)}
     able = [rank for rank, at in where.items() if first[at["cp"], at["tp"]] < prompt - 1]
-    if able and draw(st.booleans(), label="by gpu"):
+    by_gpu = bool(able) and draw(st.booleans(), label="by gpu")
+    if by_gpu:
         token["gpu"] = draw(st.sampled_from(able), label="gpu")
     else:
         replica = draw(st.integers(0, mesh.sizes["dp"] - 1), label="replica")

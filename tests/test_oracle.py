@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -133,3 +137,36 @@ def test_every_group_list_partitions_the_ranks(scenario: dict[str, Any]) -> None
     for name in GROUP_NAMES:
         members = [rank for group in mesh.groups(name) for rank in group]
         assert sorted(members) == list(range(mesh.world)), name
+
+
+def count_all_pairs(order: str) -> dict[str, Fraction]:
+    """Transfers of GPU 11's expert trip by tier, averaged over all pairs of the 32 experts, one layer."""
+    pairs = list(combinations(range(32), 2))
+    moves: Counter[str] = Counter()
+    for pair in pairs:
+        scenario = copy.deepcopy(SIX_CUTS)
+        scenario["model"]["layers"] = 2
+        scenario["mesh"]["order"] = order
+        scenario["picks"] = {"1": list(pair), "2": list(pair)}
+        for hop in walk(scenario).hops:
+            if hop.layer == 1 and hop.axis == "ep":
+                moves.update(tier for _, _, _, tier, _ in hop.moves)
+    return {tier: Fraction(count, len(pairs)) for tier, count in moves.items()}
+
+
+def hit(experts: int) -> Fraction:
+    """The chance that uniform top-2 of 32 without repeats picks one of so many experts."""
+    return 1 - Fraction(math.comb(32 - experts, 2), math.comb(32, 2))
+
+
+def test_all_picks_average_to_the_closed_forms() -> None:
+    counts = count_all_pairs("tp-cp-dp-pp")
+    assert counts == {"ib": 2 * hit(16), "nvlink": 2 * 14 * hit(2)}
+    assert round(float(counts["ib"]) / 4, 3) == 0.379
+    assert round(float(counts["nvlink"]) / 4, 3) == 0.861
+
+
+def test_all_picks_average_to_the_closed_forms_when_swapped() -> None:
+    counts = count_all_pairs("tp-cp-pp-dp")
+    assert counts["ib"] == 2 * 3 * hit(8)
+    assert round(float(counts["ib"]) / 4, 3) == 0.665

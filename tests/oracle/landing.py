@@ -9,7 +9,7 @@ from oracle.ranks import OracleMesh
 
 def prompt_length(scenario: dict[str, Any], mesh: OracleMesh) -> int:
     """Tokens of the prompt, before padding."""
-    return scenario.get("token", {}).get("prompt", 16 * mesh.sizes["cp"] * mesh.sizes["tp"])
+    return int(scenario.get("token", {}).get("prompt", 16 * mesh.sizes["cp"] * mesh.sizes["tp"]))
 
 
 def landing_table(scenario: dict[str, Any], mesh: OracleMesh) -> dict[tuple[int, int], list[int]]:
