@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from oracle import OracleTrip
+from oracle import GROUP_NAMES, OracleTrip
+
+from tracer.scenario import Scenario as EngineScenario
+from tracer.trip import take_trip
 
 Scenario = dict[str, Any]
 Moves = Counter[tuple[Any, ...]]
@@ -13,17 +16,14 @@ Moves = Counter[tuple[Any, ...]]
 
 def engine_trip(scenario: Scenario) -> dict[str, Any]:
     """The engine's trip of a scenario, as its JSON."""
-    from tracer.scenario import Scenario as EngineScenario
-    from tracer.trip import take_trip
-
     return take_trip(EngineScenario.from_dict(scenario)).to_dict()
 
 
 def engine_groups(scenario: Scenario) -> dict[str, list[list[int]]]:
-    """The engine's lists of groups, by name."""
-    from tracer.scenario import Scenario as EngineScenario
-
-    return EngineScenario.from_dict(scenario).groups()
+    """The engine's lists of groups, by name; a replica is a stage's tp and cp together."""
+    mesh = EngineScenario.from_dict(scenario).mesh
+    axes = {name: ("tp", "cp") if name == "replica" else name for name in GROUP_NAMES}
+    return {name: mesh.groups(varying).tolist() for name, varying in axes.items()}
 
 
 def moves_of(transfers: list[tuple[int, int, int, str, str]]) -> Moves:

@@ -53,7 +53,7 @@ def test_fourteen_crossings_are_ep_and_one_is_pp(trip: dict[str, Any]) -> None:
     assert by_axis == {"ep": 14, "pp": 1}
 
 
-@pytest.mark.parametrize(("layer", "gpus"), enumerate(EXPERT_GPUS, start=1))
+@pytest.mark.parametrize(("layer", "gpus"), list(enumerate(EXPERT_GPUS, start=1)))
 def test_expert_gpus_of_a_layer(trip: dict[str, Any], layer: int, gpus: tuple[int, int]) -> None:
     """The copies end on the GPUs named: relay 3 (stage 1: 19) only forwards, home 11 (27) needs no copy."""
     home, relay = (11, 3) if layer <= 4 else (27, 19)
