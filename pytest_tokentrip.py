@@ -38,9 +38,8 @@ def _engine(name: str) -> ModuleType:
     if loaded is not None:
         return loaded
     present = sys.modules.get("tracer")
-    spec = PathFinder.find_spec("tracer")
-    origin = getattr(present, "__file__", None) if present is not None else spec and spec.origin
-    if not _is_ours(origin):
+    found = present.__spec__ if present is not None else PathFinder.find_spec("tracer")
+    if not _is_ours(found.origin if found is not None else None):
         _load_beside(present)
     return import_module(full)
 
@@ -90,7 +89,8 @@ def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest) -> Callable[[ScenarioSource], Scenario]:
     """A function: a preset's name, a scenario file (beside the test, or from where pytest runs) or a dict,
-    to a checked scenario."""
+    to a checked scenario.
+    """
     folder = request.path.parent
 
     def load(source: ScenarioSource) -> Scenario:

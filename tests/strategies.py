@@ -10,7 +10,6 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from hypothesis import strategies as st
-
 from oracle import OracleMesh, landing_table
 
 Scenario = dict[str, Any]

@@ -141,7 +141,7 @@ def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> Mod
             f"model.{source}", value, f"already says what {', '.join(others)} would", "give one or the other"
         )
     if source == "preset":
-        from tracer.model_presets import model_preset
+        from tracer.model_config.presets import model_preset
 
         return model_preset(value)
     if read_config is None or not isinstance(value, str):
@@ -182,7 +182,7 @@ def _hardware_defaults(name: str) -> Table:
     hardware = hardware_preset(name)
     return {
         "gpus_per_node": hardware.gpus_per_node,
-        "nodes_per_island": hardware.gpus_per_island // hardware.gpus_per_node,
+        "nodes_per_island": hardware.nodes_per_island,
         "nvlink_bytes_per_s": hardware.need("nvlink_bytes_per_s"),
         "ib_bytes_per_s": hardware.need("ib_bytes_per_s"),
     }

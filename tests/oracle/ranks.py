@@ -29,7 +29,7 @@ def count_up(order: list[str], sizes: dict[str, int]) -> list[dict[str, int]]:
     total = 1
     for axis in order:
         total *= sizes[axis]
-    wheels = {axis: 0 for axis in order}
+    wheels = dict.fromkeys(order, 0)
     readings = []
     for _ in range(total):
         readings.append(dict(wheels))
