@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rider:
-    """What an itinerary depends on in its token: where it is, whether it is T-1, its picks by layer.
+    """What an itinerary depends on in its token: where it is, whether the LM head reads it, its picks.
 
-    ``home`` is its stage-0 rank. A row of padding, which no scenario can follow, rides as well.
+    ``home`` is its stage-0 rank; ``picks`` are by layer. A row of padding, which no scenario can follow
+    and no head reads, rides as well.
     """
 
     position: int
     home: int
-    is_last: bool
+    to_head: bool
     picks: Mapping[int, tuple[int, ...]]
 
 
 def rider_of(scenario: Scenario) -> Rider:
     """The scenario's own token."""
-    return Rider(scenario.position, scenario.home, scenario.is_last_position, scenario.layer_picks())
+    to_head = scenario.is_last_position or scenario.token.prompt_logprobs
+    return Rider(scenario.position, scenario.home, to_head, scenario.layer_picks())
 
 
 def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
@@ -77,9 +79,7 @@ def _sum(scenario: Scenario) -> HopBuilder:
 
 def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
     """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
-    token = scenario.token
-    read = rider.is_last or token.prompt_logprobs or token.draft_head
-    return where if read else replace(where, dead=True)
+    return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
 
 
 def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -126,7 +126,7 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
-    if _tp(scenario) == 1 or not (rider.is_last or scenario.token.prompt_logprobs):
+    if _tp(scenario) == 1 or not rider.to_head:
         return
     stage = scenario.mesh.stages - 1
     home = scenario.mesh.moved(rider.home, "pp", stage)
