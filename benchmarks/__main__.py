@@ -1,4 +1,4 @@
-"""``make bench``: every ratio of every ``bench_*.py`` beside this file; a missed bound ends in exit code 1."""
+"""``make bench``: every ratio of every ``bench_*.py`` here; a missed bound ends in exit code 1."""
 
 from __future__ import annotations
 
