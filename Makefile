@@ -37,7 +37,7 @@ lint: $(INSTALLED)  ## style, formatting, types, import order
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES)
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --no-logo
 
 doctest: $(INSTALLED)  ## run the examples in docstrings
 	$(BIN)/pytest --doctest-modules $(PACKAGES)
