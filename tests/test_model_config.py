@@ -189,10 +189,10 @@ def test_models_without_a_checked_total_are_refused_with_the_reason(name: str) -
     stored = stored_data("refused_configs")[name]
     assert isinstance(stored, dict)
     with pytest.raises(
-        ConfigError, match="config.model_type=.* is not read: .*no parameter total of it has been checked"
+        ConfigError, match=r"config.model_type=.* is not read: .*no parameter total of it has been checked"
     ):
         read_config(stored["config"])
-    with pytest.raises(ConfigError, match=f"model.preset='{name}' is not read: "):
+    with pytest.raises(ConfigError, match=rf"model.preset='{name}' is not read: "):
         model_preset(name)
 
 
@@ -206,7 +206,7 @@ def test_models_without_a_checked_total_are_refused_with_the_reason(name: str) -
     ],
 )
 def test_a_preset_that_does_not_ship(name: object, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"model.preset=.* {message}"):
+    with pytest.raises(ConfigError, match=rf"model.preset=.* {message}"):
         model_preset(name)  # type: ignore[arg-type]
 
 
@@ -348,7 +348,7 @@ def test_a_nested_table_that_is_none(nested: object) -> None:
 
 @pytest.mark.parametrize("config", [None, [], "config.json", 3, {3: "model_type"}])
 def test_a_config_that_is_no_table(config: object) -> None:
-    with pytest.raises(ConfigError, match="config=.* must be a table of named values"):
+    with pytest.raises(ConfigError, match=r"config=.* must be a table of named values"):
         read_config(config)
 
 
@@ -411,14 +411,14 @@ def test_a_config_file(tmp_path: Path) -> None:
 def test_a_file_that_is_not_json(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="model.config=.* is not a JSON file"):
+    with pytest.raises(ConfigError, match=r"model.config=.* is not a JSON file"):
         read_config_file(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="model.config=.* cannot be read"):
+    with pytest.raises(ConfigError, match=r"model.config=.* cannot be read"):
         read_config_file(tmp_path / "none.json")
-    with pytest.raises(ConfigError, match="model.config=.* cannot be read"):
+    with pytest.raises(ConfigError, match=r"model.config=.* cannot be read"):
         read_config_file(tmp_path)
 
 
@@ -457,5 +457,5 @@ def test_any_damage_reads_or_is_refused_with_the_one_error(family: str, data: st
 
 @given(st.dictionaries(st.text(max_size=8) | st.just("model_type"), ANYTHING | st.sampled_from(FAMILIES)))
 def test_nonsense_is_refused_with_the_one_error(config: Table) -> None:
-    with pytest.raises(ConfigError, match="^config"):
+    with pytest.raises(ConfigError, match=r"^config"):
         read_config(config)

@@ -80,9 +80,9 @@ def test_a_size_that_is_needed_and_absent_is_named_with_a_reason() -> None:
     ) as caught:
         ModelSpec(layers=1).need("hidden", "send a row")
     assert (caught.value.field, caught.value.got) == ("model.hidden", None)
-    with pytest.raises(ConfigError, match="model.kv_heads=None is needed to count the K/V of a token"):
+    with pytest.raises(ConfigError, match=r"model.kv_heads=None is needed to count the K/V of a token"):
         _ = ModelSpec(layers=1).kv_values_per_token
-    with pytest.raises(ConfigError, match="model.qk_rope_head_dim=None is needed"):
+    with pytest.raises(ConfigError, match=r"model.qk_rope_head_dim=None is needed"):
         _ = ModelSpec(layers=1, kv_lora_rank=512).kv_values_per_token
 
 
@@ -167,12 +167,12 @@ def test_a_field_about_experts_without_experts(field: str, value: object) -> Non
 
 @pytest.mark.parametrize("table", [None, [], "model", 3, {1: 2}])
 def test_what_is_not_a_table(table: object) -> None:
-    with pytest.raises(ConfigError, match="model=.* must be a table of named values"):
+    with pytest.raises(ConfigError, match=r"model=.* must be a table of named values"):
         ModelSpec.from_dict(table)  # type: ignore[arg-type]
 
 
 def test_layers_must_be_given() -> None:
-    with pytest.raises(ConfigError, match="model.layers=None is needed to lay out the model"):
+    with pytest.raises(ConfigError, match=r"model.layers=None is needed to lay out the model"):
         ModelSpec.from_dict({"hidden": 8, "layers": None})
 
 

@@ -13,8 +13,9 @@ from model_configs import PATTERNS, Table, configs, stored_data
 from tracer.errors import ConfigError
 from tracer.model_config import model_preset, model_preset_names, read_config
 from tracer.model_spec import ModelSpec
-from tracer.parameters import Part, count_parameters, expert_bytes, expert_parameters
+from tracer.parameters import count_parameters, expert_bytes, expert_parameters
 from tracer.weight_format import WeightFormat
+from tracer.weight_matrices import Part
 
 TOTALS: dict[str, dict[str, int]] = stored_data("model_totals")["models"]
 GIB = 2**30
