@@ -74,7 +74,7 @@ def _experts(draw: st.DrawFn) -> Table:
     groups, per_group = draw(st.integers(1, 8)), draw(st.integers(1, 64))
     kept = draw(st.integers(1, groups))
     top_k = draw(st.integers(1, min(kept * per_group, 16)))
-    experts: Table = {key: groups * per_group for key in EXPERT_KEYS}
+    experts: Table = dict.fromkeys(EXPERT_KEYS, groups * per_group)
     experts |= {
         "n_group": groups,
         "topk_group": kept,
