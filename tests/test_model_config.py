@@ -178,6 +178,13 @@ def test_qwen3_off_step_and_listed_layers_are_dense() -> None:
     assert [layer for layer in range(1, 7) if spec.is_moe(layer)] == [2, 6]
 
 
+def test_deepseek_layers_off_the_frequency_are_dense() -> None:
+    """modeling_deepseek.py: experts where index >= first_k_dense_replace and index % moe_layer_freq == 0."""
+    config = changed("deepseek_v3", num_hidden_layers=8, first_k_dense_replace=3, moe_layer_freq=2)
+    spec = read_config(config).spec
+    assert [layer for layer in range(1, 9) if spec.is_moe(layer)] == [5, 7]
+
+
 def test_absent_keys_with_a_class_default_warn() -> None:
     read = read_config(changed("deepseek_v3", moe_layer_freq=MISSING, tie_word_embeddings=MISSING))
     assert "config.moe_layer_freq is absent: takes the model class's default, 1" in read.warnings
