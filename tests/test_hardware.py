@@ -72,7 +72,7 @@ def test_a_figure_that_does_not_exist() -> None:
 @pytest.mark.parametrize("name", ["h1000", "", "../hardware", None, 3])
 def test_hardware_that_does_not_ship(name: object) -> None:
     with pytest.raises(ConfigError, match=r"cluster.hardware=.* is not hardware that ships"):
-        hardware_preset(name)  # type: ignore[arg-type]
+        hardware_preset(name)
 
 
 @pytest.mark.parametrize(

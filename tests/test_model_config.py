@@ -214,7 +214,7 @@ def test_models_without_a_checked_total_are_refused_with_the_reason(name: str) -
 )
 def test_a_preset_that_does_not_ship(name: object, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"model.preset=.* {message}"):
-        model_preset(name)  # type: ignore[arg-type]
+        model_preset(name)
 
 
 @pytest.mark.parametrize(

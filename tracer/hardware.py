@@ -106,7 +106,7 @@ def hardware_preset_names() -> tuple[str, ...]:
     return tuple(sorted(_stored()))
 
 
-def hardware_preset(name: str) -> Hardware:
+def hardware_preset(name: object) -> Hardware:
     """The hardware that ships under ``name``; upper and lower case are one.
 
     >>> hardware_preset("H100").nvlink_bytes_per_s

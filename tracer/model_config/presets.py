@@ -21,7 +21,7 @@ def model_preset_names() -> tuple[str, ...]:
     return tuple(sorted(each.name.removesuffix(".json") for each in _folder().iterdir() if _is_json(each)))
 
 
-def model_preset(name: str) -> ModelSpec:
+def model_preset(name: object) -> ModelSpec:
     """The spec of a model that ships; upper and lower case are one.
 
     >>> model_preset("Mixtral-8x7B").experts
@@ -34,7 +34,7 @@ def model_preset(name: str) -> ModelSpec:
     return read_model_preset(name).spec
 
 
-def read_model_preset(name: str) -> ReadModel:
+def read_model_preset(name: object) -> ReadModel:
     """As ``model_preset``, with the warnings of its reader."""
     slug = name.lower() if isinstance(name, str) else ""
     if slug in REFUSED_PRESETS:
