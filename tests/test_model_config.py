@@ -282,6 +282,11 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
             {"first_k_dense_replace": 62},
             "config.first_k_dense_replace=62 must be a whole number from 0",
         ),
+        (
+            "glm4_moe",
+            {"first_k_dense_replace": 93},
+            r"config.first_k_dense_replace=93 must be a whole number",
+        ),
         ("deepseek_v3", {"first_k_dense_replace": None}, "config.first_k_dense_replace=None is needed"),
         (
             "deepseek_v3",
