@@ -80,8 +80,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "mesh.tp",
-        {"model": {"kv_heads": 3}},
-        r"mesh\.tp=2 must divide the model's 3 KV heads, or be a multiple",
+        {"model": {"heads": 36, "kv_heads": 9}},
+        r"mesh\.tp=2 must divide the model's 9 KV heads, or be a multiple of them; try 1, 3, 9, 18 or 36",
     ),
     (
         "mesh.ep",
@@ -124,15 +124,15 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("cluster.placement[0]", {"cluster": {"placement": [[9, 0]] * 32}}, r"must lie on 4 nodes of 8 GPUs"),
     (
         "placement.slots[0]",
-        {"placement": {"slots": [99] * 32}},
+        {"placement": {"kind": "table", "slots": [99] * 32}},
         r"placement\.slots\[0\]=99 must be an expert from 0 to 31",
     ),
     (
         "placement.slots",
-        {"placement": {"slots": list(range(31))}},
+        {"placement": {"kind": "table", "slots": list(range(31))}},
         r"must divide over ep 16 \(slots % ep == 0\); try 32 slots",
     ),
-    ("placement.slots", {"placement": {"slots": [0] * 32}}, r"must hold every expert; 1 has none"),
+    ("placement.slots", {"placement": {"kind": "table", "slots": [0] * 32}}, r"must hold every expert; 1 has none"),
     (
         "placement.kind",
         {"placement": {"kind": "linaer"}},
