@@ -35,7 +35,8 @@ def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Re
             return response
         response.headers["Cache-Control"] = "no-cache"
         response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
-        return response.make_conditional(flask.request)
+        response.make_conditional(flask.request)
+        return response
 
     return view
 

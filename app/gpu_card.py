@@ -37,12 +37,20 @@ def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
     mesh = scenario.mesh
     return {
         "rank": rank,
-        "place": f"{scenario.cluster.island_word} {report['island']}, rail {scenario.cluster.island_index(rank)}",
+        "place": f"{scenario.cluster.island_word} {report['island']}, rail "
+        "{scenario.cluster.island_index(rank)}",
         "coordinates": report["coordinates"],
-        "groups": [_group(name, mesh.group(rank, name)) for name in GROUP_NAMES if len(mesh.group(rank, name)) > 1],
+        "groups": [
+            _group(name, mesh.group(rank, name)) for name in GROUP_NAMES if len(mesh.group(rank, name)) > 1
+        ],
         "holds": holdings(scenario, rank),
         "experts": _experts(scenario, rank),
     }
+
+
+def _place(scenario: Scenario, rank: int) -> str:
+    cluster = scenario.cluster
+    return f"{cluster.island_word} {cluster.island_of(rank):,}, rail {cluster.island_index(rank)}"
 
 
 def _group(name: str, members: Sequence[int]) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def _set(tables: dict[str, Any], key: str, text: str) -> None:
     """Set, or with an empty text take out, one dotted key."""
     *path, last = key.split(".")
     table = tables
-    if path and path[0] not in TABLES or not path and last not in (*PLAIN, *TABLES):
+    known = path[0] in TABLES if path else last in (*PLAIN, *TABLES)
+    if not known:
         raise ConfigError(key, text, "is not a key of a scenario", nearest(key, [*TABLES, *PAGE_KEYS]))
     for name in path:
         table = table.setdefault(name, {})

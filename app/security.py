@@ -22,7 +22,6 @@ def add_headers(app: dash.Dash) -> None:
     """
     policy: list[str] = []
 
-    @app.server.after_request
     def secure(response: flask.Response) -> flask.Response:
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
@@ -31,6 +30,8 @@ def add_headers(app: dash.Dash) -> None:
                 policy.append(_policy(app))
             response.headers["Content-Security-Policy"] = policy[0]
         return response
+
+    app.server.after_request(secure)
 
 
 def _policy(app: dash.Dash) -> str:

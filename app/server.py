@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dash
 from dash import html
@@ -67,10 +67,11 @@ def create_server() -> flask.Flask:
 def header(pages: list[tuple[str, str]]) -> html.Header:
     """The brand, and a link a page."""
     links = [html.A(name, href=path, className="nav-link", id=f"nav-{name.lower()}") for name, path in pages]
+    label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(
         [
             html.A("tokentrip", href="/", className="brand"),
-            html.Nav(links, **{"aria-label": "Pages"}),
+            html.Nav(links, **label),
             html.Button("Theme: system", id="theme", type="button"),
         ],
         className="top",

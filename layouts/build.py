@@ -134,7 +134,7 @@ def phases(hop: Hop, *, ring: bool) -> list[int]:
 
 def _ring_phases(hop: Hop) -> list[int]:
     arrived: dict[tuple[int, str], int] = {}
-    steps = []
+    steps: list[int] = []
     for transfer in hop.transfers:
         step = arrived.get((transfer.src, transfer.role), -1) + 1
         if hop.kind is HopKind.ALL_REDUCE and transfer.role == Role.ROW and step == 0:
@@ -142,5 +142,3 @@ def _ring_phases(hop: Hop) -> list[int]:
         arrived[transfer.dst, transfer.role] = step
         steps.append(step)
     return steps
-
-

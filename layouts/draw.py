@@ -71,7 +71,9 @@ class Pen:
         shown = words if raw else escape(words)
         heavy = f' font-weight="{weight}"' if weight != 400 else ""
         middle = f' text-anchor="{anchor}"' if anchor else ""
-        return f'<text x="{x:g}" y="{y:g}" font-size="{size:g}"{heavy}{middle} {self.fill(name)}>{shown}</text>'
+        return (
+            f'<text x="{x:g}" y="{y:g}" font-size="{size:g}"{heavy}{middle} {self.fill(name)}>{shown}</text>'
+        )
 
     def swatch(self, kind: str, x: float, y: float) -> str:
         """A legend's sample, about 26 wide."""

@@ -44,7 +44,9 @@ def _crossings(context: Context) -> Question | None:
             f"How many copies cross to another {context.island_word}?"
         )
     wrong = [str(n) for n in (count + 1, count - 1, len(context.picks), count + 2) if n >= 0]
-    explain = f"{count} of {plural(len(hop.transfers), 'transfer')} {'takes' if count == 1 else 'take'} InfiniBand."
+    explain = (
+        f"{count} of {plural(len(hop.transfers), 'transfer')} {'takes' if count == 1 else 'take'} InfiniBand."
+    )
     return _question(ask, str(count), wrong, explain)
 
 

@@ -31,9 +31,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         "island_word": scene.island_word,
         "crossings_by_axis": dict(scene.crossings_by_axis),
         "boxes": {
-            str(box.rank): [box.x, box.y, box.width, box.height]
-            for line in scene.lines
-            for box in line.gpus
+            str(box.rank): [box.x, box.y, box.width, box.height] for line in scene.lines for box in line.gpus
         },
         "folded": bool(scene.folds),
         "replicas": scene.replicas,

@@ -133,14 +133,14 @@ def _fold(fold: Fold, pen: Pen) -> str:
 def _gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
     size = 17 if box.rank < 100_000 else 13
     edge = "ink" if lit else "edge"
-    experts = (
-        pen.text(box.x + 9, box.y + 55, box.experts, "soft", 12) if box.experts else ""
-    )
+    experts = pen.text(box.x + 9, box.y + 55, box.experts, "soft", 12) if box.experts else ""
     return (
         f'<g class="gpu" data-rank="{box.rank}"><rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" '
         f'height="{box.height:g}" rx="8" {pen.both(f"tint{box.tint}", edge)} '
         f'stroke-width="{1.8 if lit else 1}"/>'
-        + pen.text(box.x + 9, box.y + 22, f"{box.rank}", "ink" if lit else "soft", size, weight=600 if lit else 400)
+        + pen.text(
+            box.x + 9, box.y + 22, f"{box.rank}", "ink" if lit else "soft", size, weight=600 if lit else 400
+        )
         + experts
         + "</g>"
     )

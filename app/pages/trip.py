@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dash import html
 
+from app.pages.frame import frame
+
 NAME, PATH, TITLE = "Trip", "/", "tokentrip: follow one token through a GPU mesh"
 
 
 def layout(**_: str) -> html.Div:
-    """An empty frame: the player fills it from the page's address."""
-    return html.Div(
-        html.P("Loading the trip …", className="loading"), className="page", **{"data-page": "trip"}
-    )
+    """The frame that the player fills, from the page's address."""
+    return frame("trip")

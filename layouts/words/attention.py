@@ -35,7 +35,10 @@ def _moves(context: Context, *, ring: bool) -> str:
         )
     pairs = [f"{t.src:,} to {t.dst:,}" for t in context.hop.transfers]
     shown = listed(pairs) if len(pairs) <= 4 else f"{plural(len(pairs), 'copy', 'copies')} in all"
-    return f"The token's K/V goes straight to the CP partners with the same heads ({shown}), {context.each_bytes} each."
+    return (
+        f"The token's K/V goes straight to the CP partners with the same heads ({shown}), "
+        f"{context.each_bytes} each."
+    )
 
 
 def _content(context: Context) -> str:
@@ -46,7 +49,8 @@ def _content(context: Context) -> str:
     own = max(1, kv_heads // tp)
     grouped = (model.heads or 0) // kv_heads if kv_heads else 1
     shrink = (
-        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of what full attention would send."
+        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of "
+        "what full attention would send."
         if grouped > 1
         else ""
     )

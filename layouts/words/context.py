@@ -86,12 +86,15 @@ class Context:
         """The row's shape."""
         return f"[{self.model.need('hidden', 'size a row'):,}]"
 
+    @property
+    def where(self) -> Where:
+        """The hop's place, as route planning takes it."""
+        hop = self.hop
+        return Where(hop.layer, hop.stage, self.scenario.position, self.home, hop.part, self.picks)
+
     def experts_by_rank(self, source: int) -> dict[int, list[int]]:
         """Picked experts by the GPU that serves them for ``source``, in the order of the picks."""
-        where = Where(
-            self.hop.layer, self.hop.stage, self.scenario.position, self.home, self.hop.part, self.picks
-        )
         found: dict[int, list[int]] = {}
-        for expert, rank in expert_messages(self.scenario, where, source):
+        for expert, rank in expert_messages(self.scenario, self.where, source):
             found.setdefault(rank, []).append(expert)
         return found

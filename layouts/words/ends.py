@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, plural, stage_layers_text
+from layouts.labels import gpus, stage_layers_text
 from layouts.scene import Words
-from tracer.hop import HopKind
 from tracer.hops.moves import row_holders
 
 if TYPE_CHECKING:
@@ -24,9 +23,7 @@ def land(context: Context) -> Words:
         why = "The embedding table is cut by vocabulary over the TP ranks: the row is summed next."
     if context.scenario.phase == "decode":
         why += " The new token's K/V will be kept where it starts."
-    return Words(
-        f"Land on {gpus(holders)}", "Landing", " ".join([start, *steps]), why, _land_gotcha(context)
-    )
+    return Words(f"Land on {gpus(holders)}", "Landing", " ".join([start, *steps]), why, _land_gotcha(context))
 
 
 def _dp(context: Context) -> str:
@@ -85,11 +82,13 @@ def pp_send(context: Context) -> Words:
     )
     if crosses and not same_rail:
         link = "InfiniBand, off its rail"
+    each = " each" if len(ends) > 1 else ""
     copies = f"{len(ends)} copies of the row, one a TP rank," if len(ends) > 1 else "The row"
     what = (
         f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)}) is done. {copies} "
-        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: {context.each_bytes} each. "
-        f"K/V stays behind, with its layers."
+        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: "
+        f"{context.each_bytes}{each}. "
+        "K/V stays behind, with its layers."
     )
     why = (
         f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has the "
@@ -103,7 +102,8 @@ def pp_send(context: Context) -> Words:
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:
     if not crosses:
         return (
-            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, but spreads "
+            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, "
+            "but spreads "
             f"each stage over more {context.island_word}s: experts then pay more, in every layer."
         )
     if not context.splits_tokens:
@@ -141,6 +141,3 @@ def logits_gather(context: Context) -> Words:
         f"Logits are kept in {context.scenario.dtype.logits.upper()}: for one token they weigh more than "
         "its row does.",
     )
-
-
-QUIET = frozenset({HopKind.LAND})

@@ -26,7 +26,8 @@ def dispatch(context: Context) -> Words:
     count = len(context.picks)
     title = f"Dispatch to {plural(count, 'expert')}"
     why = (
-        f"Experts are spread over {plural(context.size('ep'), 'EP rank')} of the stage, so the row goes to the GPUs "
+        f"Experts are spread over {plural(context.size('ep'), 'EP rank')} of the stage, so the row "
+        "goes to the GPUs "
         f"that hold the {count} its router picked."
     )
     if context.scenario.plan.dispatch == "low_latency":
@@ -43,7 +44,7 @@ def _experts(picks: tuple[int, ...]) -> str:
 def _route_sentences(context: Context) -> str:
     """Where the copies of the first source go; other sources do alike."""
     source = context.sources[0] if context.home not in context.sources else context.home
-    found = routes(context.scenario, context_where(context), source)
+    found = routes(context.scenario, context.where, source)
     held = context.experts_by_rank(source)
     sentences = [_own_island(context, source, held)]
     sentences += [_remote(context, route, held) for route in found if route.relay is not None][:FEW]
@@ -52,16 +53,10 @@ def _route_sentences(context: Context) -> str:
     if more > 0:
         sentences.append(f"The same for {plural(more, f'more {context.island_word}')}.")
     if len(context.sources) > 1:
-        sentences.append(f"Each of the {len(context.sources)} TP ranks that hold the row sends its own copies.")
+        sentences.append(
+            f"Each of the {len(context.sources)} TP ranks that hold the row sends its own copies."
+        )
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def context_where(context: Context):  # type: ignore[no-untyped-def]
-    """The hop's place, as route planning takes it."""
-    from tracer.hop import Where
-
-    hop = context.hop
-    return Where(hop.layer, hop.stage, context.scenario.position, context.home, hop.part, context.picks)
 
 
 def _own_island(context: Context, source: int, held: dict[int, list[int]]) -> str:
@@ -75,7 +70,8 @@ def _own_island(context: Context, source: int, held: dict[int, list[int]]) -> st
     elif near:
         count = sum(len(held[rank]) for rank in near)
         parts.append(
-            f"{count} of them are on {gpus(sorted(near))} of the same {context.island_word}: one NVLink copy each."
+            f"{count} of them are on {gpus(sorted(near))} of the same {context.island_word}: one "
+            "NVLink copy each."
         )
     return " ".join(parts)
 
@@ -110,14 +106,16 @@ def _dispatch_gotcha(context: Context) -> str:
     parts = []
     if not context.hop.transfers:
         parts.append(
-            "Nothing of this token moves, but the all-to-all still runs for every other token: it counts as a "
+            "Nothing of this token moves, but the all-to-all still runs for every other token: it "
+            "counts as a "
             "comm op."
         )
     dtype = context.scenario.dtype
     if dtype.dispatch != dtype.combine:
         hidden = context.model.need("hidden", "size a row")
         parts.append(
-            f"Rows leave in {dtype.dispatch.upper()}, scales included, and come back in {dtype.combine.upper()}: "
+            f"Rows leave in {dtype.dispatch.upper()}, scales included, and come back in "
+            f"{dtype.combine.upper()}: "
             f"{format_bytes(hidden * BYTES[dtype.combine])} a copy."
         )
     parts.append(_dedup(context))
@@ -133,7 +131,8 @@ def _dedup(context: Context) -> str:
     crossings = sum(t.tier == "ib" and t.src == source for t in context.hop.transfers)
     if remote > crossings > 0:
         return (
-            f"{remote} picks are on other {word}s, but only {plural(crossings, 'copy', 'copies')} cross: a copy "
+            f"{remote} picks are on other {word}s, but only {plural(crossings, 'copy', 'copies')} "
+            "cross: a copy "
             "fans out behind the relay. Low-latency decode kernels pay for each pick."
         )
     return (
@@ -146,15 +145,18 @@ def _low_latency_moves(context: Context) -> str:
     count = len(context.hop.transfers)
     crossing = context.hop.crossings
     return (
-        f"The router picked {_experts(context.picks)}. One message goes straight to each picked expert that is "
-        f"not at home: {plural(count, 'message')} of {context.each_bytes}, {crossing} over InfiniBand. No relay, "
+        f"The router picked {_experts(context.picks)}. One message goes straight to each picked "
+        "expert that is "
+        f"not at home: {plural(count, 'message')} of {context.each_bytes}, {crossing} over "
+        "InfiniBand. No relay, "
         "no merging of copies."
     )
 
 
 def _low_latency_gotcha(context: Context) -> str:
     return (
-        "Two experts on one GPU cost two messages. With a handful of tokens the links are idle and latency is "
+        "Two experts on one GPU cost two messages. With a handful of tokens the links are idle "
+        "and latency is "
         "what counts, so the shortest way wins over the fewest bytes."
     )
 
@@ -166,10 +168,13 @@ def _ag_dispatch(context: Context) -> Words:
         f"All-gather rows over {plural(group, 'GPU')}",
         STOP,
         f"The row goes to every other GPU of the dispatch group, whether an expert there was picked or not: "
-        f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}, {crossing} over InfiniBand.",
-        "This contract replaces the all-to-all with two plain collectives: an all-gather before the experts and "
+        f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}, {crossing} "
+        "over InfiniBand.",
+        "This contract replaces the all-to-all with two plain collectives: an all-gather before "
+        "the experts and "
         "a reduce-scatter after. It needs no special kernels.",
-        f"It moves {group - 1} copies of each row where routing alone would need at most {len(context.picks)}: fine "
+        f"It moves {group - 1} copies of each row where routing alone would need at most "
+        f"{len(context.picks)}: fine "
         "for small groups on NVLink, dear over InfiniBand.",
     )
 
@@ -188,7 +193,8 @@ def combine(context: Context) -> Words:
         )
     what = _combine_moves(context, home)
     why = (
-        f"The layer's output is the weighted sum of the {plural(len(context.picks), 'picked expert')}; each GPU weighs "
+        "The layer's output is the weighted sum of the "
+        f"{plural(len(context.picks), 'picked expert')}; each GPU weighs "
         "and sums its own experts' outputs before it sends."
     )
     return Words(f"Combine on {home}", STOP, what, why, _combine_gotcha(context))
@@ -212,7 +218,8 @@ def _combine_moves(context: Context, home: str) -> str:
     if relays:
         verb, its = ("sums", "its") if len(relays) == 1 else ("sum", "their")
         parts.append(
-            f"{gpus(relays)} {verb} {its} {context.island_word}'s results, and one copy crosses back down the rail."
+            f"{gpus(relays)} {verb} {its} {context.island_word}'s results, and one copy crosses "
+            "back down the rail."
         )
     homes = gpus(context.sources)
     ends = "adds the pieces" if len(context.sources) == 1 else "each add the pieces"
@@ -225,9 +232,14 @@ def _combine_gotcha(context: Context) -> str:
     dtype = context.scenario.dtype
     same = dtype.dispatch == dtype.combine
     base = "Combine mirrors dispatch copy for copy" + (
-        "." if same else f", but in {dtype.combine.upper()}, not {dtype.dispatch.upper()}: more bytes come back than left."
+        "."
+        if same
+        else f", but in {dtype.combine.upper()}, not {dtype.dispatch.upper()}: more bytes return than left."
     )
-    return base + " All replicas of the stage wait here for the slowest: one idle replica still has to take part."
+    return (
+        base
+        + " All replicas of the stage wait here for the slowest: one idle replica still has to take part."
+    )
 
 
 def weight_pull(context: Context) -> Words:
@@ -236,17 +248,23 @@ def weight_pull(context: Context) -> Words:
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
     crosses = any(t.tier == "ib" for t in context.hop.transfers)
     gotcha = (
-        "Every expert that is not local is pulled, picked or not, once a layer whatever the prompt's length: it pays "
+        "Every expert that is not local is pulled, picked or not, once a layer whatever the "
+        "prompt's length: it pays "
         "only when there are many tokens to share it."
     )
     if crosses:
-        gotcha = f"The group spans {context.island_word}s, so weights cross InfiniBand: far more than tokens would. {gotcha}"
+        gotcha = (
+            f"The group spans {context.island_word}s, so weights cross InfiniBand: far more than "
+            f"tokens would. {gotcha}"
+        )
     return Words(
         f"Pull experts to {gpus(pullers)}",
         STOP,
         f"The token stays. {gpus(pullers)} pulls the experts it does not hold from "
-        f"{plural(len({t.src for t in context.hop.transfers}), 'owner')}: {format_bytes(pulled)} of weights, tallied "
+        f"{plural(len({t.src for t in context.hop.transfers}), 'owner')}: {format_bytes(pulled)} "
+        "of weights, tallied "
         "apart from the token's own bytes.",
-        "Weights move instead of tokens, so replicas never wait for each other at the experts: no collective, no comm op.",
+        "Weights move instead of tokens, so replicas never wait for each other at the experts: no "
+        "collective, no comm op.",
         gotcha,
     )

@@ -70,9 +70,7 @@ def _moe_reasons(context: Context) -> list[str]:
 
 def _low_latency_reasons(context: Context, held: dict[int, dict[int, list[int]]]) -> list[str]:
     """One expert a message: each pair takes its experts in turn."""
-    left = {
-        (source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()
-    }
+    left = {(source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()}
     words = []
     for t in context.hop.transfers:
         pair = (t.src, t.dst) if t.role == Role.DISPATCH else (t.dst, t.src)

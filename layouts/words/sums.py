@@ -9,7 +9,6 @@ from layouts.scene import Words
 from layouts.words.shapes import attention_shapes, hidden_shapes
 from tracer.hop import Part
 from tracer.plan import Sp
-from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
@@ -23,6 +22,11 @@ def _stop(context: Context) -> str:
     if part is Part.ATTENTION:
         return STOP
     return "Landing" if part is Part.EMBEDDING else "Experts" if part is Part.MOE else "Feed-forward"
+
+
+def _each(context: Context) -> str:
+    """Bytes of a transfer, "each" when there are several."""
+    return context.each_bytes + (" each" if len(context.hop.transfers) > 1 else "")
 
 
 def _ring_note(context: Context) -> str:
@@ -40,7 +44,7 @@ def all_gather(context: Context) -> Words:
     block = _BLOCKS.get(context.hop.part, "block")
     what = (
         f"{gpus([context.home])} sends the token's row {context.row} to {gpus(context.peers)}, "
-        f"{format_bytes(context.hop.transfers[0].bytes)} each.{_ring_note(context)}"
+        f"{_each(context)}.{_ring_note(context)}"
     )
     why = (
         f"The {block} {'are' if block == 'experts' else 'is'} cut over the {context.size('tp')} TP ranks: "
@@ -62,7 +66,7 @@ def _gather_for_attention(context: Context) -> Words:
     heads = model.need("heads", "split attention") // tp
     what = (
         f"{gpus([context.home])} sends the token's row {context.row} to {gpus(context.peers)}: "
-        f"{context.each_bytes} each.{_ring_note(context)} Each of the {tp} TP ranks then projects the row onto "
+        f"{_each(context)}.{_ring_note(context)} Each of the {tp} TP ranks then projects the row onto "
         f"its own {plural(heads, 'query head')} and writes {_kv_written(context)}."
     )
     why = (
@@ -109,8 +113,8 @@ def _head_gotcha(context: Context) -> str:
 
 def _restore_copies(context: Context) -> Words:
     what = (
-        f"{gpus([context.home])} sends the finished row to {gpus(context.peers)}, {context.each_bytes} "
-        f"each: after it all {context.size('tp')} TP ranks hold the whole row again."
+        f"{gpus([context.home])} sends the finished row to {gpus(context.peers)}, "
+        f"{_each(context)}: after it all {context.size('tp')} TP ranks hold the whole row again."
     )
     why = (
         "Without Megatron's SP the next attention block expects the row on every TP rank, but only one "
@@ -128,7 +132,7 @@ def reduce_scatter(context: Context) -> Words:
     peers = gpus(context.peers)
     verb = "sends its" if len(context.peers) == 1 else "send their"
     what = (
-        f"{peers} {verb} partial row to {gpus([context.home])}, {context.each_bytes} each, and "
+        f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
     if context.scenario.plan.tp_algo == "ring" and context.size("tp") > 2:
