@@ -217,7 +217,10 @@ def _placements(
     if model is None or model.experts is None:
         if given.get("slots") or given.get("slots_by_layer"):
             raise ConfigError(
-                "placement.slots", given, "places experts, but the model has none", "give model.experts, or drop it"
+                "placement.slots",
+                given,
+                "places experts, but the model has none",
+                "give model.experts, or drop it",
             )
         return None, ()
     experts, ep = model.experts, mesh.size_of("ep")
