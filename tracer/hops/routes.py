@@ -41,18 +41,18 @@ def tied_ep_ranks(
 ) -> Sequence[int]:
     """EP ranks that serve an expert equally well for a source, in slot order.
 
-    Its own, else those of its island, else all that hold the expert; one entry a slot.
+    Its own, else those wholly in its island, else all that hold the expert; one entry a slot.
     """
     slots = placement.ep_ranks_of(expert)
     if len(slots) == 1:
         return slots
     mesh, cluster = scenario.mesh, scenario.cluster
     edp, island = mesh.expert_coordinate(source, "edp"), cluster.island_of(source)
-    own = [ep for ep in slots if ep == mesh.expert_coordinate(source, "ep")]
-    near = own or [
+    own_ep = mesh.expert_coordinate(source, "ep")
+    near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
-        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
+        if all(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
     ]
     return near or slots
 
