@@ -20,7 +20,11 @@ CAUGHT = [
     (SIX_CUTS, Fault.ROPE_LOCAL, "layer 1 attention: replica 0, position 48 on GPU 1 is off by"),
     (SIX_CUTS, Fault.MERGE_UNWEIGHTED, "layer 1 attention: replica 0, position 0 on GPU 0 is off by"),
     (SIX_CUTS, Fault.MASK_CONTIGUOUS, "layer 1 attention: replica 0, position 48 on GPU 1 is off by"),
-    (SIX_CUTS, Fault.DISPATCH_TWICE, "layer 1 all_gather (moe), replica 0, position 0: not in the trip: 0 → 1"),
+    (
+        SIX_CUTS,
+        Fault.DISPATCH_TWICE,
+        "layer 1 all_gather (moe), replica 0, position 0: not in the trip: 0 → 1",
+    ),
     (V3, Fault.BIAS_IN_WEIGHTS, "layer 2 router weights: replica 0, position 0 on GPU 0 is off by"),
     (deployment(BIASED, {"tp": 2, "ep": 2}), Fault.BIAS_IN_WEIGHTS, "layer 1 router weights: replica 0"),
     (
@@ -81,7 +85,10 @@ def test_lists_the_faults_that_can_show() -> None:
     ("kind", "told"),
     [
         (HopKind.ALL_GATHER, "layer 1 attention: replica 0, position 1 on GPU 0"),
-        (HopKind.REDUCE_SCATTER, "layer 1 reduce_scatter (attention), replica 0, position 0: never sent: 1 → 0"),
+        (
+            HopKind.REDUCE_SCATTER,
+            "layer 1 reduce_scatter (attention), replica 0, position 0: never sent: 1 → 0",
+        ),
         (HopKind.PP_SEND, "GPU 16 holds no hidden"),
     ],
 )

@@ -26,18 +26,23 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 
-def fixed_traffic(layout: CensusLayout, targets: ExpertTargets, counts: Counts, layer: int) -> StageTraffic:
-    """Traffic of ag_rs, tp and dwdp; as :func:`tracer.census.traffic.stage_traffic`."""
-    scenario, stage = layout.scenario, layout.stage_of(layer)
+def fixed_traffic(
+    layout: CensusLayout, targets: ExpertTargets, counts: Counts, layers: tuple[int, ...]
+) -> StageTraffic:
+    """Traffic of ag_rs, tp and dwdp; as :func:`tracer.census.traffic.stage_traffic`.
+
+    Rows are those of all layers together; weights are pulled once in each.
+    """
+    scenario, stage = layout.scenario, layout.stage_of(layers[0])
     square = (layout.sources, layout.sources)
     sent, back, pulled, picks = (np.zeros(square, np.int64) for _ in range(4))
     rows = routed_rows(targets, counts)
     for source, rank in enumerate(scenario.mesh.stage_lists()[stage].tolist()):
         if rows[source]:
-            for transfer in _moves(scenario, Where(layer, stage, 0, rank, Part.MOE)):
+            for transfer in _moves(scenario, Where(layers[0], stage, 0, rank, Part.MOE)):
                 place = (scenario.mesh.position(transfer.src), scenario.mesh.position(transfer.dst))
                 if transfer.role == Role.WEIGHTS:
-                    pulled[place] += transfer.bytes
+                    pulled[place] += transfer.bytes * len(layers)
                 else:
                     (back if transfer.role == Role.PARTIAL else sent)[place] += rows[source]
     ib_copies = np.zeros((layout.sources, scenario.cluster.islands), np.int64)

@@ -147,7 +147,7 @@ def finish(walk: Walk, slots: list[tuple[int, ...]], totals: list[Counts], notes
         CensusPart(
             group,
             layout.stage_of(group[0]),
-            stage_traffic(layout, walk.tables[walk.key_of[group[0]]].targets, counts, group[0]),
+            stage_traffic(layout, walk.tables[walk.key_of[group[0]]].targets, counts, group),
         )
         for group, counts in zip(slots, totals, strict=True)
     )

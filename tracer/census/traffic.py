@@ -43,13 +43,15 @@ class StageTraffic:
     straight: int = 0
 
 
-def stage_traffic(layout: CensusLayout, targets: ExpertTargets, counts: Counts, layer: int) -> StageTraffic:
-    """Traffic of the counted layers by the scenario's contract; ``layer`` is any one of them."""
+def stage_traffic(
+    layout: CensusLayout, targets: ExpertTargets, counts: Counts, layers: tuple[int, ...]
+) -> StageTraffic:
+    """Traffic by the scenario's contract of the ``layers`` that ``counts`` counted together."""
     if layout.scenario.plan.contract != Contract.EP:
         from tracer.census.fixed_contracts import fixed_traffic
 
-        return fixed_traffic(layout, targets, counts, layer)
-    stage, sources = layout.stage_of(layer), layout.sources
+        return fixed_traffic(layout, targets, counts, layers)
+    stage, sources = layout.stage_of(layers[0]), layout.sources
     square = (sources, sources)
     copies, picks, sent = (np.zeros(square, np.int64) for _ in range(3))
     ib_copies = np.zeros((sources, layout.scenario.cluster.islands), np.int64)
