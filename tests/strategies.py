@@ -149,15 +149,18 @@ def slot_tables(draw: st.DrawFn, experts: int, ep: int) -> list[int]:
 
 
 @st.composite
-def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenario]:
-    """(placement, picks); completes the model with its experts and top_k."""
+def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple[Scenario, Scenario]:
+    """(placement, picks); completes the model with its experts and top_k.
+
+    ``always`` shared experts are served as routed ones: they take slots, and the router never names them.
+    """
     top_k = draw(st.integers(1, 8), label="top_k")
     kind = draw(st.sampled_from(["linear", "round_robin", "remainder", "table"]), label="placement")
     placement: Scenario = {}
     if kind in ("linear", "round_robin"):
-        count = ep * (-(-top_k // ep) + draw(st.integers(0, 2)))
+        count = ep * (-(-(top_k + always) // ep) + draw(st.integers(0, 2)))
     else:
-        count = max(top_k, ep) + draw(st.integers(0, 9))
+        count = max(top_k + always, ep) + draw(st.integers(0, 9))
     if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
         placement["kind"] = "round_robin"
     if kind == "remainder":
@@ -168,8 +171,8 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenar
     own_table = bool(layers) and draw(st.booleans(), label="a table of its own")
     if kind == "table" and own_table:
         placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
-    model.update(experts=count, top_k=top_k)
-    distinct = _distinct(st.integers(0, count - 1), top_k)
+    model.update(experts=count - always, top_k=top_k)
+    distinct = _distinct(st.integers(0, count - always - 1), top_k)
     return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
 
 
@@ -234,6 +237,16 @@ def world_size(mesh: Scenario) -> int:
 
 
 @st.composite
+def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
+    """How many shared experts are served as routed ones: none, or all of them, then as wide as the routed."""
+    if not model.get("shared_experts") or mesh.get("shared_tp") or not draw(st.booleans()):
+        return 0
+    mesh["shared_routed"] = True
+    model["shared_hidden"] = model["shared_experts"] * model["expert_hidden"]
+    return int(model["shared_experts"])
+
+
+@st.composite
 def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
     """A whole valid prefill scenario, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
@@ -242,7 +255,8 @@ def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Sce
     scenario: Scenario = {"model": model}
     parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world_size(mesh))), "dtype": draw(dtypes())}
     if "experts" in model:
-        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1)))
+        always = draw(_routed_shared(model, mesh))
+        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1), always))
     parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
     scenario.update({name: part for name, part in parts.items() if part})
     return scenario

@@ -8,10 +8,18 @@ from oracle.islands import OracleCluster
 from oracle.ranks import OracleMesh
 
 
+def shared_ids(scenario: dict[str, Any]) -> list[int]:
+    """Numbers of the shared experts where they are served as routed ones: after the routed experts."""
+    if not scenario.get("mesh", {}).get("shared_routed", False):
+        return []
+    first = scenario["model"]["experts"]
+    return list(range(first, first + scenario["model"]["shared_experts"]))
+
+
 def slots(scenario: dict[str, Any], layer: int, ep: int) -> list[tuple[int, int]]:
     """(expert, EP rank) of every slot, in slot order."""
     placement = scenario.get("placement", {})
-    experts = scenario["model"]["experts"]
+    experts = scenario["model"]["experts"] + len(shared_ids(scenario))
     kind = placement.get("kind", "linear")
     if kind == "table":
         by_layer = placement.get("slots_by_layer") or {}
