@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ConfigError(ValueError):
     """A value that breaks a rule, with the fix that would work.
@@ -33,7 +35,7 @@ def nearest(name: str, known: list[str]) -> str:
     """``did you mean 'x'?`` when something is close, else the list of what is known."""
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
@@ -57,8 +59,18 @@ def one_of(field: str, value: object, allowed: tuple[str, ...]) -> str:
         ConfigError: naming ``field`` and the allowed words.
     """
     if not isinstance(value, str) or value not in allowed:
-        raise ConfigError(field, value, f"must be one of {', '.join(allowed)}", f"try {allowed[0]!r}")
+        raise ConfigError(field, value, f"must be {listed(allowed)}", f"try {allowed[0]!r}")
     return value
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values as a person lists them.
+
+    >>> listed([2, 4, 8])
+    '2, 4 or 8'
+    """
+    words = [str(value) for value in values]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def divisors(number: int, limit: int = 12) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tracer.errors import ConfigError, divisors, one_of, whole_number
+from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
 
 KINDS = ("linear", "round_robin", "table")
 REMAINDERS = ("refuse", "first")
@@ -55,7 +55,7 @@ class Placement:
                 "mesh.ep",
                 self.ep,
                 f"must divide the model's {self.experts} experts",
-                f"try {', '.join(map(str, divisors(self.experts)))}; or remainder = 'first' (vLLM's rule)",
+                f"try {listed(divisors(self.experts))}; or remainder = 'first' (vLLM's rule)",
             )
 
     @classmethod
@@ -85,7 +85,7 @@ class Placement:
                 "placement.slots",
                 f"{len(slots)} slots",
                 f"must divide over ep {self.ep} (slots % ep == 0)",
-                f"try {up} slots, or ep = {', '.join(map(str, divisors(len(slots))))}",
+                f"try {up} slots, or ep = {listed(divisors(len(slots)))}",
             )
         found: dict[int, list[int]] = {}
         for slot, expert in enumerate(slots):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tracer.errors import ConfigError, nearest
 
 MAX_SIZE = 10**9
@@ -55,14 +57,14 @@ def check_text(field: str, value: object) -> str:
 
 
 def check_table(field: str, value: object) -> dict[str, object]:
-    """A table (a dict) whose keys are strings.
+    """A table (any mapping) whose keys are strings, as a dict.
 
     Raises:
         ConfigError: naming ``field``.
     """
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ConfigError(field, value, "must be a table of named values", "write it as {key: value, ...}")
-    return value
+    return dict(value)
 
 
 def check_known_keys(table_name: str, given: dict[str, object], known: list[str]) -> None:

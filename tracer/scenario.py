@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.dtype import Dtypes
-from tracer.errors import ConfigError, divisors, one_of, whole_number
+from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
 from tracer.landing import Landing
 from tracer.plan import Contract, Plan, split_layers
 from tracer.routing import check_picks, draw_picks
@@ -274,7 +274,7 @@ def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
     """TP must divide the query heads; KV heads split over it or are replicated evenly."""
     tp = mesh.size_of("tp")
     if model.heads is not None and model.heads % tp:
-        tries = ", ".join(map(str, divisors(model.heads)))
+        tries = listed(divisors(model.heads))
         raise ConfigError(
             "mesh.tp", tp, f"must divide the model's {model.heads} attention heads", f"try {tries}"
         )
@@ -289,5 +289,5 @@ def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
             "mesh.tp",
             tp,
             f"must divide the model's {kv_heads} KV heads, or be a multiple of them",
-            f"try {', '.join(map(str, choices))}",
+            f"try {listed(choices)}",
         )

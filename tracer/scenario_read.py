@@ -141,7 +141,7 @@ def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> Mod
             f"model.{source}", value, f"already says what {', '.join(others)} would", "give one or the other"
         )
     if source == "preset":
-        from tracer.model_presets import model_preset
+        from tracer.model_config.presets import model_preset
 
         return model_preset(value)
     if read_config is None or not isinstance(value, str):
@@ -182,7 +182,7 @@ def _hardware_defaults(name: str) -> Table:
     hardware = hardware_preset(name)
     return {
         "gpus_per_node": hardware.gpus_per_node,
-        "nodes_per_island": hardware.gpus_per_island // hardware.gpus_per_node,
+        "nodes_per_island": hardware.nodes_per_island,
         "nvlink_bytes_per_s": hardware.need("nvlink_bytes_per_s"),
         "ib_bytes_per_s": hardware.need("ib_bytes_per_s"),
     }
@@ -215,9 +215,9 @@ def _placements(
 ) -> tuple[Placement | None, tuple[tuple[int, Placement], ...]]:
     given = _table("placement", table, _PLACEMENT_KEYS)
     if model is None or model.experts is None:
-        if given:
+        if given.get("slots") or given.get("slots_by_layer"):
             raise ConfigError(
-                "placement", given, "places experts, but the model has none", "give model.experts, or drop it"
+                "placement.slots", given, "places experts, but the model has none", "give model.experts, or drop it"
             )
         return None, ()
     experts, ep = model.experts, mesh.size_of("ep")

@@ -1,0 +1,59 @@
+# Everything from a clean clone: Python 3.11 or newer and make are all it takes.
+# The first target that needs it makes .venv; after that nothing here needs a network.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+EXTRAS := app,census,cluster,test,docs,dev
+PACKAGES := tracer layouts app pytest_tokentrip.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup app test chromium fuzz lint types doctest docs bench bench-ui constraints clean
+
+help:  ## say what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+setup: $(INSTALLED)  ## install everything into .venv
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@python=$$(sh scripts/find_python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]' -c constraints.txt
+	@touch $@
+
+app: $(INSTALLED)  ## serve the explorer on this machine
+	$(BIN)/tokentrip app
+
+test: $(INSTALLED) chromium  ## run the tests
+	$(BIN)/pytest
+
+chromium:
+	@sh scripts/ensure_chromium.sh
+
+fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
+	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz
+
+lint: $(INSTALLED)  ## style, formatting, types, import order
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(PACKAGES)
+	$(BIN)/lint-imports --no-cache --no-logo
+
+doctest: $(INSTALLED)  ## run the examples in docstrings
+	$(BIN)/pytest --doctest-modules $(PACKAGES)
+
+docs: $(INSTALLED)  ## build the site into docs/_build
+	$(BIN)/sphinx-build --quiet -W --keep-going -b html docs docs/_build/html
+
+bench: $(INSTALLED)  ## ratios of the engine against named baselines
+	$(BIN)/python -m benchmarks
+
+bench-ui: $(INSTALLED) chromium  ## time the explorer's pages in a browser
+	$(BIN)/python -m benchmarks.pages
+
+constraints:  ## write constraints.txt anew, from the newest releases
+	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'
+
+clean:  ## remove what was made
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

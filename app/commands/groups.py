@@ -1,0 +1,37 @@
+"""``tokentrip groups``: every group of the mesh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+@click.command("groups")
+@scenario_argument
+@click.option("--axis", help="One axis (tp cp dp pp etp ep edp) or replica; all when left out.")
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def groups_command(scenario: Scenario, axis: str | None, as_json: bool) -> None:
+    """Print every group of every axis, and every replica.
+
+    \b
+    Example:
+      tokentrip groups six-cuts --axis ep
+    """
+    from tracer.reports import groups_report
+
+    report = groups_report(scenario, axis)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(report))
+        return
+    for name, groups in report["groups"].items():
+        click.echo(f"{name}: {len(groups):,} groups of {len(groups[0])}")
+        for members in groups:
+            click.echo("  " + " ".join(map(str, members)))

@@ -1,0 +1,33 @@
+"""``tokentrip presets``: what ships, each with its source."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("presets")
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def presets_command(as_json: bool) -> None:
+    """List the scenarios that ship, with their meshes and sources.
+
+    \b
+    Example:
+      tokentrip presets
+    """
+    from tracer.presets import load_scenario, preset_names
+    from tracer.trip_text import mesh_line
+
+    scenarios = [load_scenario(name) for name in preset_names()]
+    if as_json:
+        import json
+
+        rows = [{"name": s.name, "mesh": mesh_line(s), "source": s.source} for s in scenarios]
+        click.echo(json.dumps({"schema": 1, "presets": rows}, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("preset", "mesh", "source", show_lines=False, box=None, pad_edge=False)
+    for scenario in scenarios:
+        table.add_row(scenario.name, mesh_line(scenario), scenario.source)
+    Console().print(table)

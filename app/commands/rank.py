@@ -1,0 +1,33 @@
+"""``tokentrip rank``: one GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+@click.command("rank")
+@scenario_argument
+@click.argument("rank", type=int)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def rank_command(scenario: Scenario, rank: int, as_json: bool) -> None:
+    """Print what one GPU is and who its partners are.
+
+    \b
+    Example:
+      tokentrip rank six-cuts 11
+    """
+    from tracer.reports import rank_report, rank_text
+
+    if as_json:
+        import json
+
+        click.echo(json.dumps(rank_report(scenario, rank), indent=1))
+    else:
+        click.echo(rank_text(scenario, rank))

@@ -1,0 +1,36 @@
+"""``tokentrip trip``: the trip log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+@click.command("trip")
+@scenario_argument
+@click.option("--json", "as_json", is_flag=True, help="The whole trip as JSON.")
+def trip_command(scenario: Scenario, as_json: bool) -> None:
+    """Follow one token and print its trip log.
+
+    SCENARIO is a preset, a .toml or .json scenario, or a Hugging Face config.json with mesh flags.
+
+    \b
+    Example:
+      tokentrip trip six-cuts
+      tokentrip trip config.json --tp 8 --gpus-per-node 8 --json
+    """
+    from tracer.trip import take_trip
+
+    trip = take_trip(scenario)
+    if as_json:
+        from tracer.exporters.json_trip import to_json
+
+        click.echo(to_json(trip), nl=False)
+    else:
+        click.echo(str(trip))

@@ -1,0 +1,29 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tracer.errors import ConfigError
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write beside the target and rename over it, so that a failure leaves the old file as it was.
+
+    Raises:
+        ConfigError: when the folder is missing, not writable, or full.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise ConfigError("--to", str(path), f"cannot be written: {error}", "pick another place") from error

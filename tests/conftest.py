@@ -1,0 +1,13 @@
+"""How many scenarios hypothesis draws: `dev` at a desk, `ci` in CI, `fuzz` on request."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# The same scenarios in each CI run: a failure is the change's, not the draw's.
+settings.register_profile(
+    "ci", max_examples=2_000, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile("fuzz", max_examples=10_000, deadline=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")

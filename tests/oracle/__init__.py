@@ -1,0 +1,19 @@
+"""A slow, plain, second opinion on a trip: loops over all ranks, written apart from the engine.
+
+Read in this order: ranks, islands, landing, payloads, experts, moe, dense, walk.
+"""
+
+from oracle.landing import landing_table, token_home
+from oracle.ranks import AXES, GROUP_NAMES, OracleMesh
+from oracle.walk import OracleHop, OracleTrip, walk
+
+__all__ = [
+    "AXES",
+    "GROUP_NAMES",
+    "OracleHop",
+    "OracleMesh",
+    "OracleTrip",
+    "landing_table",
+    "token_home",
+    "walk",
+]

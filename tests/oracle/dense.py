@@ -1,0 +1,42 @@
+"""What the tp and cp hops move: (src, dst, bytes, role) in the order it happens."""
+
+from __future__ import annotations
+
+from oracle.ranks import OracleMesh
+
+Move = tuple[int, int, int, str]
+
+
+def gather(line: list[int], home: int, size: int, ring: bool, role: str = "row") -> list[Move]:
+    """The home's row reaches every other rank of the line."""
+    if ring:
+        walk = _walk(line, home)
+        return [(walk[step], walk[step + 1], size, role) for step in range(len(line) - 1)]
+    return [(home, peer, size, role) for peer in line if peer != home]
+
+
+def scatter(line: list[int], home: int, size: int, ring: bool) -> list[Move]:
+    """Every other rank's partial row reaches the home."""
+    if ring:
+        walk = [*_walk(line, home)[1:], home]
+        return [(walk[step], walk[step + 1], size, "partial") for step in range(len(line) - 1)]
+    return [(peer, home, size, "partial") for peer in line if peer != home]
+
+
+def reduce_everywhere(line: list[int], home: int, size: int, ring: bool) -> list[Move]:
+    """Partial rows to the home, then the sum from it to everyone."""
+    return scatter(line, home, size, ring) + gather(line, home, size, ring)
+
+
+def kv_exchange(mesh: OracleMesh, home: int, size: int, ring: bool) -> list[Move]:
+    """Each TP rank's K/V reaches the CP ranks that share its tp."""
+    moves: list[Move] = []
+    for holder in mesh.line(home, "tp"):
+        moves += gather(mesh.line(holder, "cp"), holder, size, ring, role="kv")
+    return moves
+
+
+def _walk(line: list[int], start: int) -> list[int]:
+    """The ring, from `start` once round, `start` itself only at the beginning."""
+    first = line.index(start)
+    return [line[(first + step) % len(line)] for step in range(len(line))]

@@ -1,0 +1,80 @@
+"""What the MoE contracts move for one sender: (src, dst, bytes, role) in the order it happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import payloads
+from oracle.experts import ExpertMap
+from oracle.islands import OracleCluster
+
+Move = tuple[int, int, int, str]
+
+
+def relay_in(island: int, sender: int, group: list[int], cluster: OracleCluster) -> int | None:
+    """The rank of a remote island that has the sender's index, if the dispatch group has it."""
+    rank = cluster.rank_at(island, cluster.index[sender])
+    return rank if rank in group else None
+
+
+def high_throughput(
+    scenario: dict[str, Any], sender: int, picks: list[int], where: ExpertMap
+) -> tuple[list[Move], list[Move]]:
+    """(dispatch, combine): one copy a GPU at home, one copy a remote island through its relay."""
+    cluster, group = where.cluster, where.mesh.group(sender, "dispatch")
+    out, back = payloads.dispatched_row(scenario, low_latency=False), payloads.combined_row(scenario)
+    gpus = sorted({gpu for expert in picks for gpu in where.gpus(expert, sender)})
+    dispatch: list[Move] = []
+    combine: list[Move] = []
+    for island in sorted({cluster.island[gpu] for gpu in gpus}):
+        there = [gpu for gpu in gpus if cluster.island[gpu] == island and gpu != sender]
+        relay = None
+        if island != cluster.island[sender]:
+            relay = relay_in(island, sender, group, cluster)
+        if relay is None:
+            for gpu in there:
+                dispatch.append((sender, gpu, out, "dispatch"))
+                combine.append((gpu, sender, back, "result"))
+            continue
+        dispatch.append((sender, relay, out, "dispatch"))
+        for gpu in there:
+            if gpu != relay:
+                dispatch.append((relay, gpu, out, "forward"))
+                combine.append((gpu, relay, back, "result"))
+        combine.append((relay, sender, back, "sum"))
+    return dispatch, combine
+
+
+def low_latency(
+    scenario: dict[str, Any], sender: int, picks: list[int], where: ExpertMap
+) -> tuple[list[Move], list[Move]]:
+    """(dispatch, combine): one message for each expert and etp rank, straight there and straight back."""
+    out, back = payloads.dispatched_row(scenario, low_latency=True), payloads.combined_row(scenario)
+    dispatch: list[Move] = []
+    combine: list[Move] = []
+    for expert in picks:
+        for gpu in where.gpus(expert, sender):
+            if gpu != sender:
+                dispatch.append((sender, gpu, out, "dispatch"))
+                combine.append((gpu, sender, back, "result"))
+    return dispatch, combine
+
+
+def all_rows(scenario: dict[str, Any], sender: int, where: ExpertMap) -> tuple[list[Move], list[Move]]:
+    """(dispatch, combine) of `ag_rs`: the row to everyone of the dispatch group, partial rows back."""
+    out, back = payloads.dispatched_row(scenario, low_latency=False), payloads.combined_row(scenario)
+    others = [rank for rank in where.mesh.group(sender, "dispatch") if rank != sender]
+    dispatch = [(sender, other, out, "row") for other in others]
+    combine = [(other, sender, back, "partial") for other in others]
+    return dispatch, combine
+
+
+def weight_pulls(scenario: dict[str, Any], sender: int, where: ExpertMap) -> list[Move]:
+    """`dwdp`: every expert that is not here comes from a rank that has it, picked or not."""
+    pulls: list[Move] = []
+    for expert in range(scenario["model"]["experts"]):
+        owners = where.gpus(expert, sender)
+        if sender not in owners:
+            size = payloads.expert_weights(scenario)
+            pulls.extend((owner, sender, size, "weights") for owner in owners)
+    return pulls

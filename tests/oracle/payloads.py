@@ -1,0 +1,64 @@
+"""How many bytes one piece of the token has: elements times the declared dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
+DEFAULTS = {
+    "activations": "bf16",
+    "kv": "bf16",
+    "dispatch": "bf16",
+    "combine": "bf16",
+    "logits": "fp32",
+    "weights": "bf16",
+}
+
+
+def _size(scenario: dict[str, Any], what: str) -> int:
+    return BYTES[scenario.get("dtype", {}).get(what, DEFAULTS[what])]
+
+
+def _model(scenario: dict[str, Any], key: str) -> int:
+    return int(scenario["model"].get(key, 0))
+
+
+def row(scenario: dict[str, Any]) -> int:
+    """The token's hidden row, or a partial sum of it."""
+    return _model(scenario, "hidden") * _size(scenario, "activations")
+
+
+def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """K and V of one token and layer on one TP rank."""
+    if _model(scenario, "kv_lora_rank"):
+        elements = _model(scenario, "kv_lora_rank") + _model(scenario, "qk_rope_head_dim")
+    else:
+        elements = max(1, _model(scenario, "kv_heads") // tp) * 2 * _model(scenario, "head_dim")
+    return elements * _size(scenario, "kv")
+
+
+def dispatched_row(scenario: dict[str, Any], low_latency: bool) -> int:
+    """A row on its way to an expert: FP8 carries a scale for each 128, low latency 16 bytes more."""
+    hidden = _model(scenario, "hidden")
+    if scenario.get("dtype", {}).get("dispatch", "bf16") != "fp8":
+        return hidden * _size(scenario, "dispatch")
+    scales = len(range(0, hidden, 128))
+    return hidden + 4 * scales + (16 if low_latency else 0)
+
+
+def combined_row(scenario: dict[str, Any]) -> int:
+    """An expert's weighted output on its way back."""
+    return _model(scenario, "hidden") * _size(scenario, "combine")
+
+
+def logits_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """One TP rank's part of the logits, the vocabulary padded to tp."""
+    vocabulary = _model(scenario, "vocab")
+    while vocabulary % tp:
+        vocabulary += 1
+    return vocabulary // tp * _size(scenario, "logits")
+
+
+def expert_weights(scenario: dict[str, Any]) -> int:
+    """One expert: gate, up and down projections."""
+    return 3 * _model(scenario, "hidden") * _model(scenario, "expert_hidden") * _size(scenario, "weights")

@@ -1,0 +1,257 @@
+"""The trip itself: every hop of a prefill, in order, with what it moved and what it adds up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from oracle import dense, moe, payloads
+from oracle.experts import ExpertMap
+from oracle.islands import OracleCluster
+from oracle.landing import prompt_length, token_home
+from oracle.ranks import OracleMesh
+
+Move = tuple[int, int, int, str]
+NOT_OPS = ("land", "weight_pull")
+
+
+@dataclass
+class OracleHop:
+    """One hop; `moves` are (src, dst, bytes, tier, role)."""
+
+    kind: str
+    axis: str | None
+    layer: int
+    stage: int
+    dead: bool
+    moves: list[tuple[int, int, int, str, str]]
+    tally: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class OracleTrip:
+    """All hops and their sums."""
+
+    hops: list[OracleHop]
+    home: int
+    position: int
+    touched: set[int]
+    log: dict[str, Any]
+
+
+def layers_of_stages(scenario: dict[str, Any], pp: int) -> list[int]:
+    """How many layers each stage has: evenly, the first stages one more."""
+    given = scenario.get("mesh", {}).get("stage_layers")
+    if given:
+        return list(given)
+    share = [0] * pp
+    for layer in range(scenario["model"]["layers"]):
+        share[layer % pp] += 1
+    return share
+
+
+def is_moe(scenario: dict[str, Any], layer: int) -> bool:
+    """Whether the FFN of a 1-based layer is a MoE layer."""
+    model = scenario["model"]
+    if not model.get("experts"):
+        return False
+    dense_layers = model.get("dense_layers", 0)
+    if isinstance(dense_layers, int):
+        return layer > dense_layers
+    return layer not in dense_layers
+
+
+class _Walker:
+    def __init__(self, scenario: dict[str, Any]) -> None:
+        self.scenario = scenario
+        self.options = scenario.get("mesh", {})
+        self.mesh = OracleMesh(scenario)
+        self.cluster = OracleCluster(scenario, self.mesh.world)
+        self.home, self.position = token_home(scenario, self.mesh)
+        self.first_home = self.home
+        self.sp = self.options.get("sp", "megatron")
+        self.tp = self.mesh.sizes["tp"]
+        self.ring = self.options.get("tp_algo", "direct") == "ring"
+        token = scenario.get("token", {})
+        self.is_last = self.position == prompt_length(scenario, self.mesh) - 1
+        self.all_logits = token.get("prompt_logprobs", False)
+        self.is_read = self.is_last or self.all_logits or token.get("draft_head", False)
+        self.layer = self.stage = 0
+        self.dead = False
+        self.hops: list[OracleHop] = []
+
+    # -- one hop -----------------------------------------------------------------------------------------
+    def add(self, kind: str, axis: str | None, moves: list[Move]) -> None:
+        tiered = [(src, dst, size, self.cluster.tier(src, dst), role) for src, dst, size, role in moves]
+        self.hops.append(OracleHop(kind, axis, self.layer, self.stage, self.dead, tiered))
+
+    def holders(self) -> list[int]:
+        """The ranks that hold the whole row outside attention."""
+        return [self.home] if self.sp == "megatron" else self.mesh.line(self.home, "tp")
+
+    def gather_row(self) -> None:
+        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario)
+        self.add("all_gather", "tp", dense.gather(line, self.home, row, self.ring))
+
+    def sum_partials(self) -> None:
+        """End of a block sliced over tp: reduce_scatter with SP, all_reduce without."""
+        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario)
+        if self.sp == "megatron":
+            self.add("reduce_scatter", "tp", dense.scatter(line, self.home, row, self.ring))
+        else:
+            self.add("all_reduce", "tp", dense.reduce_everywhere(line, self.home, row, self.ring))
+
+    def sliced_block(self) -> None:
+        """An FFN sliced over tp."""
+        if self.tp > 1:
+            if self.sp == "megatron":
+                self.gather_row()
+            self.sum_partials()
+
+    # -- parts of a layer --------------------------------------------------------------------------------
+    def attention(self) -> None:
+        if self.tp > 1 and self.sp == "megatron":
+            self.gather_row()
+        if self.mesh.sizes["cp"] > 1:
+            ring = self.options.get("kv_exchange", "ring") == "ring"
+            size = payloads.kv_of_one_rank(self.scenario, self.tp)
+            self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring))
+        self.dead = self.layer == self.scenario["model"]["layers"] and not self.is_read
+        if self.tp > 1:
+            self.sum_partials()
+
+    def dense_ffn(self) -> None:
+        if self.options.get("dense_tp", self.tp) == self.tp:
+            self.sliced_block()
+
+    def moe_ffn(self) -> None:
+        contract = self.options.get("contract", "ep")
+        if self.options.get("shared_tp", False) and self.scenario["model"].get("shared_experts"):
+            self.sliced_block()
+        if contract == "tp":
+            self.sliced_block()
+            return
+        if len(self.mesh.group(self.home, "dispatch")) > 1:
+            self.experts(contract)
+        if self.sp == "before_dispatch" and self.tp > 1:
+            self.gather_row()
+
+    def experts(self, contract: str) -> None:
+        """The expert hops of every rank that runs the token's FFN, merged into one op each way."""
+        senders = [self.home] if self.sp == "before_dispatch" else self.holders()
+        where = ExpertMap(self.scenario, self.layer, self.mesh, self.cluster, self.position)
+        out: list[Move] = []
+        back: list[Move] = []
+        for sender in senders:
+            if contract == "dwdp":
+                out += moe.weight_pulls(self.scenario, sender, where)
+                continue
+            there, home_again = self.rows(contract, sender, where)
+            out += there
+            back += home_again
+        if contract == "dwdp":
+            self.add("weight_pull", None, out)
+        else:
+            self.add("dispatch", "ep", out)
+            self.add("combine", "ep", back)
+
+    def rows(self, contract: str, sender: int, where: ExpertMap) -> tuple[list[Move], list[Move]]:
+        if contract == "ag_rs":
+            return moe.all_rows(self.scenario, sender, where)
+        picks = self.scenario["picks"][str(self.layer)]
+        if self.options.get("dispatch", "high_throughput") == "low_latency":
+            return moe.low_latency(self.scenario, sender, picks, where)
+        return moe.high_throughput(self.scenario, sender, picks, where)
+
+    # -- the ends ----------------------------------------------------------------------------------------
+    def land(self) -> None:
+        self.add("land", None, [])
+        if self.options.get("embedding", "replicated") == "vocab_parallel" and self.tp > 1:
+            self.sum_partials()
+
+    def next_stage(self) -> None:
+        row = payloads.row(self.scenario)
+        stage = self.stage + 1
+        moves = [(src, self.mesh.rank_with(src, pp=stage), row, "row") for src in self.holders()]
+        self.add("pp_send", "pp", moves)
+        self.home, self.stage = self.mesh.rank_with(self.home, pp=stage), stage
+
+    def lm_head(self) -> None:
+        self.dead = False
+        if self.tp == 1 or not (self.is_last or self.all_logits):
+            return
+        line = self.mesh.line(self.home, "tp")
+        if self.sp == "megatron":
+            row = payloads.row(self.scenario)
+            self.add("head_copy", "tp", dense.gather(line, self.home, row, ring=False))
+        size = payloads.logits_of_one_rank(self.scenario, self.tp)
+        moves = [(peer, self.home, size, "logits") for peer in line if peer != self.home]
+        self.add("logits_gather", "tp", moves)
+
+    def run(self) -> OracleTrip:
+        landed = self.holders()
+        self.land()
+        stages = layers_of_stages(self.scenario, self.mesh.sizes["pp"])
+        for stage, count in enumerate(stages):
+            for _ in range(count):
+                self.layer += 1
+                self.attention()
+                if is_moe(self.scenario, self.layer):
+                    self.moe_ffn()
+                else:
+                    self.dense_ffn()
+            if stage + 1 < len(stages):
+                self.next_stage()
+        self.lm_head()
+        touched, log = add_up(self.hops, landed, self.mesh.world)
+        return OracleTrip(self.hops, self.first_home, self.position, touched, log)
+
+
+def add_up(hops: list[OracleHop], landed: list[int], world: int) -> tuple[set[int], dict[str, Any]]:
+    """(GPUs touched, log); also writes the running tally after each hop into it."""
+    touched = set(landed)
+    crossings: Counter[str] = Counter()
+    tiers = {"nvlink": 0, "ib": 0}
+    ops = weight_bytes = 0
+    for hop in hops:
+        ops += hop.kind not in NOT_OPS
+        for src, dst, size, tier, role in hop.moves:
+            if role == "weights":
+                weight_bytes += size
+                continue
+            touched |= {src, dst}
+            tiers[tier] += size
+            if tier == "ib":
+                crossings[str(hop.axis)] += 1
+        hop.tally = {
+            "gpus_touched": len(touched),
+            "node_crossings": sum(crossings.values()),
+            "comm_ops": ops,
+            "bytes": sum(tiers.values()),
+        }
+    log = {
+        "gpus_touched": len(touched),
+        "world_size": world,
+        "node_crossings": sum(crossings.values()),
+        "node_crossings_by_axis": dict(crossings),
+        "comm_ops": ops,
+        "bytes": sum(tiers.values()),
+        "bytes_by_tier": tiers,
+        "weight_bytes": weight_bytes,
+    }
+    return touched, log
+
+
+def without_nulls(table: dict[str, Any]) -> dict[str, Any]:
+    """The same scenario with what is null left out, so that defaults apply."""
+    kept = {}
+    for key, value in table.items():
+        if value is not None:
+            kept[key] = without_nulls(value) if isinstance(value, dict) else value
+    return kept
+
+
+def walk(scenario: dict[str, Any]) -> OracleTrip:
+    """The trip of the scenario's token, by plain loops."""
+    return _Walker(without_nulls(scenario)).run()

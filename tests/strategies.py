@@ -1,0 +1,225 @@
+"""hypothesis draws whole valid scenarios, as the plain dicts a person would write.
+
+Keys that take their default are left out, so a shrunk failure shows only what matters.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, permutations
+from typing import Any
+
+from hypothesis import strategies as st
+from oracle import OracleMesh, landing_table
+
+Scenario = dict[str, Any]
+ORDERS = ["-".join(order) for order in permutations(("tp", "cp", "dp", "pp"))]
+EXPERT_ORDERS = ["-".join(order) for order in permutations(("etp", "ep", "edp"))]
+SP = ["megatron", "off", "before_dispatch"]
+CONTRACTS = ["ep", "tp", "ag_rs", "dwdp"]
+#: `ep` has the most cases, so it is drawn most.
+WEIGHTED_CONTRACTS = ["ep"] * 5 + ["tp", "ag_rs", "dwdp"]
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending."""
+    return [small for small in range(1, number + 1) if number % small == 0]
+
+
+def _set_unless(table: Scenario, key: str, value: Any, default: Any) -> None:
+    if value != default:
+        table[key] = value
+
+
+def _choose(draw: st.DrawFn, table: Scenario, key: str, options: list[Any]) -> Any:
+    """Draw one option, write it unless it is the first (the default)."""
+    value = draw(st.sampled_from(options), label=key)
+    _set_unless(table, key, value, options[0])
+    return value
+
+
+def _distinct(elements: st.SearchStrategy[int], count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(elements, min_size=count, max_size=count, unique=True)
+
+
+@st.composite
+def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
+    """Sizes 1-4 a dense axis, any order, any divisor of the stage as ep and etp, every option."""
+    mesh: Scenario = {}
+    _choose(draw, mesh, "order", ["tp-cp-dp-pp", *ORDERS])
+    sizes = {axis: draw(st.integers(1, 4), label=axis) for axis in ("tp", "cp", "dp")}
+    sizes["pp"] = draw(st.integers(1, min(4, layers)), label="pp")
+    for axis, size in sizes.items():
+        _set_unless(mesh, axis, size, 1)
+    contract = _choose(draw, mesh, "contract", contracts)
+    stage = sizes["tp"] * sizes["cp"] * sizes["dp"]
+    if contract == "tp":
+        if draw(st.booleans(), label="etp said"):
+            mesh["etp"] = sizes["tp"]
+    else:
+        ep = draw(st.sampled_from([*divisors(stage), stage, stage]), label="ep")
+        _set_unless(mesh, "ep", ep, 1)
+        if contract != "dwdp":
+            _set_unless(mesh, "etp", draw(st.sampled_from(divisors(stage // ep)), label="etp"), 1)
+    _choose(draw, mesh, "expert_order", ["etp-ep-edp", *EXPERT_ORDERS])
+    _choose(draw, mesh, "sp", SP)
+    _choose(draw, mesh, "kv_exchange", ["ring", "all_gather"])
+    _choose(draw, mesh, "dispatch", ["high_throughput", "high_throughput", "low_latency"])
+    _choose(draw, mesh, "tp_algo", ["direct", "ring"])
+    _choose(draw, mesh, "embedding", ["replicated", "vocab_parallel"])
+    _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
+    _choose(draw, mesh, "shared_tp", [False, True])
+    if draw(st.booleans(), label="dense_tp=1"):
+        mesh["dense_tp"] = 1
+    if sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
+        cuts = draw(_distinct(st.integers(1, layers - 1), sizes["pp"] - 1))
+        edges = [0, *sorted(cuts), layers]
+        mesh["stage_layers"] = [high - low for low, high in pairwise(edges)]
+    return mesh
+
+
+@st.composite
+def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
+    """Attention that tp can split (MLA, GQA, replicated K/V heads), dense or MoE layers; no experts yet."""
+    model: Scenario = {"layers": layers}
+    model["hidden"] = draw(st.sampled_from([16, 96, 128, 200, 7168]), label="hidden")
+    if draw(st.booleans(), label="MLA"):
+        model.update(heads=tp * draw(st.integers(1, 3)), kv_lora_rank=draw(st.sampled_from([16, 512])))
+        model.update(qk_rope_head_dim=draw(st.sampled_from([8, 64])), qk_nope_head_dim=16, v_head_dim=16)
+        model["kv_heads"] = model["heads"]
+    else:
+        replicated = [kv for kv in divisors(tp) if kv < tp]
+        kv_heads = draw(st.sampled_from([tp, 2 * tp, 3 * tp, *replicated]), label="kv_heads")
+        model["heads"] = math.lcm(tp, kv_heads) * draw(st.integers(1, 2), label="query heads a K/V head")
+        model["kv_heads"] = kv_heads
+        model["head_dim"] = draw(st.sampled_from([4, 128]), label="head_dim")
+    model["vocab"] = draw(st.integers(1, 1000), label="vocab")
+    dense = draw(st.sampled_from(["none", "none", "none", "first", "listed", "all"]), label="dense layers")
+    if dense == "first":
+        model["dense_layers"] = draw(st.integers(1, layers))
+    elif dense == "listed":
+        numbers = draw(st.lists(st.integers(1, layers), min_size=1, max_size=layers, unique=True))
+        model["dense_layers"] = sorted(numbers)
+    if dense != "none":
+        model["dense_hidden"] = 64
+    if dense != "all":
+        model["experts"] = 0  # filled in by `experts`
+        model["expert_hidden"] = draw(st.sampled_from([8, 2048]), label="expert_hidden")
+        if draw(st.booleans(), label="shared expert"):
+            model.update(shared_experts=1, shared_hidden=32)
+    return model
+
+
+def moe_layers(model: Scenario) -> list[int]:
+    """1-based numbers of the MoE layers."""
+    if "experts" not in model:
+        return []
+    dense = model.get("dense_layers", 0)
+    listed = range(1, dense + 1) if isinstance(dense, int) else dense
+    return [layer for layer in range(1, model["layers"] + 1) if layer not in listed]
+
+
+@st.composite
+def slot_tables(draw: st.DrawFn, experts: int, ep: int) -> list[int]:
+    """Every expert at least once, replicas in the rest, slots a multiple of ep."""
+    count = ep * (-(-experts // ep) + draw(st.integers(0, 2), label="extra slots a GPU"))
+    extra = draw(st.lists(st.integers(0, experts - 1), min_size=count - experts, max_size=count - experts))
+    held = [*range(experts), *extra]
+    shuffled = draw(st.booleans(), label="shuffle the slots")
+    return list(draw(st.permutations(held))) if shuffled else held
+
+
+@st.composite
+def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenario]:
+    """(placement, picks); completes the model with its experts and top_k."""
+    top_k = draw(st.integers(1, 8), label="top_k")
+    kind = draw(st.sampled_from(["linear", "round_robin", "remainder", "table"]), label="placement")
+    placement: Scenario = {}
+    if kind in ("linear", "round_robin"):
+        count = ep * (-(-top_k // ep) + draw(st.integers(0, 2)))
+    else:
+        count = max(top_k, ep) + draw(st.integers(0, 9))
+    if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
+        placement["kind"] = "round_robin"
+    if kind == "remainder":
+        placement["remainder"] = "first"
+    layers = moe_layers(model)
+    if kind == "table":
+        placement.update(kind="table", slots=draw(slot_tables(count, ep)))
+    own_table = bool(layers) and draw(st.booleans(), label="a table of its own")
+    if kind == "table" and own_table:
+        placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
+    model.update(experts=count, top_k=top_k)
+    distinct = _distinct(st.integers(0, count - 1), top_k)
+    return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
+
+
+@st.composite
+def clusters(draw: st.DrawFn, world: int) -> Scenario:
+    """1-8 GPUs a node, islands of whole nodes, the last node partly empty, or a table that scatters ranks."""
+    per_node = draw(st.integers(1, 8), label="gpus_per_node")
+    cluster: Scenario = {"gpus_per_node": per_node}
+    nodes = -(-world // per_node)
+    scattered = draw(st.sampled_from([False, False, True]), label="explicit table")
+    if scattered:
+        nodes += draw(st.integers(0, 1), label="spare nodes")
+        places = [[node, local] for node in range(nodes) for local in range(per_node)]
+        cluster["placement"] = draw(st.permutations(places))[:world]
+    if scattered or draw(st.booleans(), label="nodes said"):
+        cluster["nodes"] = nodes
+    _choose(draw, cluster, "nodes_per_island", divisors(nodes))
+    return cluster
+
+
+@st.composite
+def tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """A position of a replica, or a GPU of stage 0 where one lands that is not the last."""
+    mesh = OracleMesh(scenario)
+    token: Scenario = {}
+    default = 16 * mesh.sizes["cp"] * mesh.sizes["tp"]
+    prompt = draw(st.one_of(st.just(default), st.integers(1, 80)), label="prompt")
+    _set_unless(token, "prompt", prompt, default)
+    table = landing_table({**scenario, "token": token}, mesh)
+    first = {place: min(held, default=prompt) for place, held in table.items()}
+    where = {rank: mesh.coordinates[rank] for rank in mesh.stage_ranks(0)}
+    able = [rank for rank, at in where.items() if first[at["cp"], at["tp"]] < prompt - 1]
+    by_gpu = bool(able) and draw(st.booleans(), label="by gpu")
+    if by_gpu:
+        token["gpu"] = draw(st.sampled_from(able), label="gpu")
+    else:
+        replica = draw(st.integers(0, mesh.sizes["dp"] - 1), label="replica")
+        _set_unless(token, "replica", replica, 0)
+        position = draw(st.one_of(st.integers(0, prompt - 1), st.just(prompt - 1)), label="position")
+        _set_unless(token, "position", position, 0)
+    _choose(draw, token, "prompt_logprobs", [False, True])
+    _choose(draw, token, "draft_head", [False, True])
+    return token
+
+
+@st.composite
+def dtypes(draw: st.DrawFn) -> Scenario:
+    """Declared sizes of what moves."""
+    dtype: Scenario = {}
+    _choose(draw, dtype, "activations", ["bf16", "fp32"])
+    _choose(draw, dtype, "kv", ["bf16", "fp8", "fp32"])
+    _choose(draw, dtype, "dispatch", ["bf16", "fp8"])
+    _choose(draw, dtype, "combine", ["bf16", "fp32"])
+    _choose(draw, dtype, "logits", ["fp32", "bf16"])
+    _choose(draw, dtype, "weights", ["bf16", "fp8"])
+    return dtype
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
+    """A whole valid prefill scenario, every pick given, at most 256 ranks."""
+    layers = draw(st.integers(1, 5), label="layers")
+    mesh = draw(meshes(layers, contracts))
+    model = draw(models(layers, mesh.get("tp", 1)))
+    scenario: Scenario = {"model": model}
+    world = mesh.get("tp", 1) * mesh.get("cp", 1) * mesh.get("dp", 1) * mesh.get("pp", 1)
+    parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world)), "dtype": draw(dtypes())}
+    if "experts" in model:
+        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1)))
+    parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
+    scenario.update({name: part for name, part in parts.items() if part})
+    return scenario

@@ -1,0 +1,147 @@
+"""What is installed, and what an import costs. Each check has a companion that shows it can fail."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("tracer", "layouts", "app")
+BIN = Path(sys.executable).parent
+HEAVY = {"plotly", "dash", "flask", "numba", "pyarrow", "layouts", "app"}
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def loaded_by(statement: str, cwd: Path) -> set[str]:
+    """The heavy packages that a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*(name for name in sys.modules if '.' not in name))"
+    done = run(sys.executable, "-I", "-c", code, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return HEAVY & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["tracer", "pytest_tokentrip"])
+def test_the_engine_and_the_plugin_load_nothing_heavy(module: str, tmp_path: Path):
+    assert loaded_by(f"import {module}", tmp_path) == set()
+
+
+def test_the_plugin_leaves_the_name_tracer_free(tmp_path: Path):
+    code = "import pytest_tokentrip, sys; print('tracer' in sys.modules)"
+    assert run(sys.executable, "-I", "-c", code, cwd=tmp_path).stdout.split() == ["False"]
+
+
+def test_a_heavy_import_is_noticed(tmp_path: Path):
+    assert "plotly" in loaded_by("import plotly", tmp_path)
+
+
+def lint_imports(cwd: Path) -> subprocess.CompletedProcess[str]:
+    return run(BIN / "lint-imports", "--no-cache", cwd=cwd)
+
+
+def test_imports_go_one_way():
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "contract"),
+    [
+        ("tracer", "import layouts", "Imports go one way"),
+        ("layouts", "import app", "Imports go one way"),
+        ("tracer", "import plotly", "The engine draws nothing"),
+        ("layouts", "import dash", "Pictures serve nothing"),
+    ],
+)
+def test_an_import_the_other_way_is_noticed(module: str, statement: str, contract: str, tmp_path: Path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in PACKAGES:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text(statement if package == module else "")
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1, done.stdout
+    broken = next(line for line in done.stdout.splitlines() if line.endswith("BROKEN"))
+    assert broken.startswith(contract)
+
+
+def test_the_wheel_holds_the_packages_and_the_plugin_and_nothing_else(tmp_path: Path):
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    kept = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert packed == kept | {"pytest_tokentrip.py"}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= packed
+
+
+def test_entry_points():
+    ours = {(e.group, e.name, e.value) for e in metadata.distribution("tokentrip").entry_points}
+    assert ("console_scripts", "tokentrip", "app.cli:main") in ours
+    assert ("pytest11", "pytest_tokentrip", "pytest_tokentrip") in ours
+
+
+@pytest.fixture
+def hostile_folder(tmp_path: Path) -> Path:
+    """A user's project whose own modules have the names of our packages."""
+    for package in PACKAGES:
+        (tmp_path / f"{package}.py").write_text("raise SystemExit('hostile')\n")
+    return tmp_path
+
+
+def test_the_command_ignores_modules_in_the_folder_it_starts_from(hostile_folder: Path):
+    done = run(BIN / "tokentrip", "--version", cwd=hostile_folder)
+    assert (done.returncode, done.stdout) == (0, f"tokentrip {metadata.version('tokentrip')}\n"), done.stderr
+
+
+def test_the_hostile_folder_is_hostile(hostile_folder: Path):
+    done = run(sys.executable, "-m", "app.cli", "--version", cwd=hostile_folder)
+    assert done.returncode != 0
+    assert "hostile" in done.stderr
+
+
+def test_a_project_with_its_own_tracer_runs_its_tests_beside_the_plugin(tmp_path: Path):
+    (tmp_path / "tracer.py").write_text("MINE = True\n")
+    (tmp_path / "test_mine.py").write_text("import tracer\n\ndef test_mine(): assert tracer.MINE\n")
+    done = run(BIN / "pytest", "-p", "no:dash", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "tokentrip-" in done.stdout
+
+
+def test_every_dependency_has_a_version_that_ci_runs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {_normalized(requirement) for requirement in wanted} - {"tokentrip"}
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {_normalized(line) for line in lines if not line.startswith("#")}
+    assert names <= pinned
+    assert all(line.startswith("#") or line.count("==") == 1 for line in lines)
+
+
+def _normalized(requirement: str) -> str:
+    name = requirement
+    for end in "[=<>; ":
+        name = name.split(end)[0]
+    return name.lower().replace("_", "-").replace(".", "-")
