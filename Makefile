@@ -37,7 +37,7 @@ lint: $(INSTALLED)  ## style, formatting, types, import order
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES)
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --no-logo
 
 doctest: $(INSTALLED)  ## run the examples in docstrings
 	$(BIN)/pytest --doctest-modules $(PACKAGES)
@@ -45,8 +45,8 @@ doctest: $(INSTALLED)  ## run the examples in docstrings
 docs: $(INSTALLED)  ## build the site into docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -b html docs docs/_build/html
 
-bench: $(INSTALLED)  ## time the engine
-	$(BIN)/python -m benchmarks.startup
+bench: $(INSTALLED)  ## ratios of the engine against named baselines
+	$(BIN)/python -m benchmarks
 
 bench-ui: $(INSTALLED) chromium  ## time the explorer's pages in a browser
 	$(BIN)/python -m benchmarks.pages

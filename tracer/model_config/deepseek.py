@@ -21,7 +21,7 @@ _ROUTERS = {
 def _rest(keys: ConfigKeys) -> dict[str, object]:
     """Latent sizes, which layers are dense, shared experts and routing."""
     layers, step = keys.size("num_hidden_layers"), keys.size("moe_layer_freq")
-    first = keys.size("first_k_dense_replace", low=0)
+    first = keys.size("first_k_dense_replace", low=0, high=layers)
     return {
         "q_lora_rank": keys.nullable_size("q_lora_rank"),
         "dense_layers": dense_form(layers, frozenset(n for n in range(first, layers) if n % step == 0)),

@@ -13,7 +13,8 @@ from tracer.router_kind import RouterKind
 
 def _rest(keys: ConfigKeys) -> dict[str, object]:
     """Dense layers, shared experts and routing (this family has no scoring_func key)."""
-    layers, first = keys.size("num_hidden_layers"), keys.size("first_k_dense_replace", low=0)
+    layers = keys.size("num_hidden_layers")
+    first = keys.size("first_k_dense_replace", low=0, high=layers)
     return {
         "dense_layers": dense_form(layers, range(first, layers)),
         "shared_experts": keys.size("n_shared_experts", low=0),

@@ -1,0 +1,100 @@
+"""Hardware presets: figures, sources, and refusal where a figure is unknown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tracer.errors import ConfigError
+from tracer.hardware import Hardware, hardware_preset, hardware_preset_names
+
+PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_island": 8, "source": "illustrative"}
+
+
+def test_the_presets_that_ship() -> None:
+    assert set(hardware_preset_names()) >= {"h100", "h800", "h200", "b200", "gb200-nvl72"}
+
+
+@pytest.mark.parametrize("name", hardware_preset_names())
+def test_every_preset_states_its_source_and_round_trips(name: str) -> None:
+    hardware = hardware_preset(name)
+    assert len(hardware.source) > 20
+    assert Hardware.from_dict(json.loads(json.dumps(hardware.to_dict()))) == hardware
+    assert hardware_preset(name.upper()) == hardware
+
+
+@pytest.mark.parametrize(
+    ("name", "nvlink", "ib", "hbm", "bf16", "island"),
+    [
+        ("h100", 450e9, 50e9, 3.35e12, 989e12, 8),
+        ("h200", 450e9, 50e9, 4.8e12, 989e12, 8),
+        ("b200", 900e9, 100e9, 7.7e12, 2250e12, 8),
+        ("gb200-nvl72", 900e9, 100e9, 8e12, 2500e12, 72),
+    ],
+)
+def test_figures(name: str, nvlink: float, ib: float, hbm: float, bf16: float, island: int) -> None:
+    hardware = hardware_preset(name)
+    assert (hardware.nvlink_bytes_per_s, hardware.ib_bytes_per_s, hardware.hbm_bytes_per_s) == (
+        nvlink,
+        ib,
+        hbm,
+    )
+    assert (hardware.need("bf16_flops"), hardware.gpus_per_island) == (bf16, island)
+
+
+def test_an_nvl72_island_is_18_nodes() -> None:
+    assert hardware_preset("gb200-nvl72").nodes_per_island == 18
+    assert hardware_preset("h100").nodes_per_island == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("h800", "bf16_flops"),
+        ("a100", "hbm_bytes"),
+        ("mi300x", "nvlink_bytes_per_s"),
+        ("gb300-nvl72", "ib_bytes_per_s"),
+    ],
+)
+def test_an_unknown_figure_is_refused_where_it_is_needed(name: str, figure: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"hardware.{figure}=None is needed to draw a roof, and no source was seen"
+    ):
+        hardware_preset(name).need(figure, "draw a roof")
+
+
+def test_a_figure_that_does_not_exist() -> None:
+    with pytest.raises(ConfigError, match=r"'bf61_flops' is not a figure of a GPU; .* 'bf16_flops'"):
+        hardware_preset("h100").need("bf61_flops")
+
+
+@pytest.mark.parametrize("name", ["h1000", "", "../hardware", None, 3])
+def test_hardware_that_does_not_ship(name: object) -> None:
+    with pytest.raises(ConfigError, match=r"cluster.hardware=.* is not hardware that ships"):
+        hardware_preset(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gpus_per_node": 0}, "hardware.gpus_per_node=0 must be a whole number"),
+        ({"gpus_per_island": 6}, "hardware.gpus_per_island=6 must be whole nodes of 4 GPUs; try 4"),
+        ({"bf16_flops": -1.0}, "hardware.bf16_flops=-1.0 must be a number above 0"),
+        ({"bf16_flops": float("nan")}, "hardware.bf16_flops=nan must be a number above 0"),
+        ({"bf16_flops": True}, "hardware.bf16_flops=True must be a number above 0"),
+        ({"ib_bytes_per_s": "50e9"}, "hardware.ib_bytes_per_s='50e9' must be a number above 0"),
+        ({"ib_bytes_per_s": 10**400}, "hardware.ib_bytes_per_s=.* must be a number above 0"),
+        ({"hbm_bytes": 1.5}, "hardware.hbm_bytes=1.5 must be a whole number"),
+        ({"source": ""}, "hardware.source='' must be a text that is not blank"),
+        ({"source": None}, "hardware.source=None is needed to describe a GPU"),
+        ({"nvlink": 1}, "hardware.nvlink=1 is not a known key; did you mean 'nvlink_bytes_per_s'"),
+    ],
+)
+def test_every_rule_names_its_field(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Hardware.from_dict(PLAIN | change)
+
+
+def test_whole_number_rates_become_floats() -> None:
+    assert isinstance(Hardware.from_dict(PLAIN | {"ib_bytes_per_s": 50_000_000_000}).ib_bytes_per_s, float)
