@@ -74,7 +74,9 @@ def rate_of(stored: WeightFormat) -> str:
     return _RATES.get(stored, "bf16_flops")
 
 
-def expert_load(spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None) -> ExpertLoad:
+def expert_load(
+    spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None
+) -> ExpertLoad:
     """Load of a GPU that computes with ``share`` of the experts, for ``tokens`` tokens of all GPUs it serves.
 
     Uniform picks without repeats: a given expert misses one token with 1 - k/E, all of them with that to
@@ -126,7 +128,9 @@ def _core(spec: ModelSpec, batch: Batch, tp: int) -> Operator:
     return Operator("attention core", flops, 0.0, rows * BYTES["bf16"], "bf16_flops")
 
 
-def expert_operator(spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16) -> Operator:
+def expert_operator(
+    spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16
+) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
     stored = part_format(spec, Part.EXPERTS, unstated)
     row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES["bf16"]
@@ -180,7 +184,12 @@ def _moe_layer(
 
 
 def dense_layer(
-    spec: ModelSpec, batch: Batch, *, tp: int = 1, dense_tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
+    spec: ModelSpec,
+    batch: Batch,
+    *,
+    tp: int = 1,
+    dense_tp: int = 1,
+    unstated: WeightFormat = WeightFormat.BF16,
 ) -> tuple[Operator, ...]:
     """Operators of one dense layer: attention and its FFN."""
     attention = attention_operators(spec, batch, tp, unstated)

@@ -81,7 +81,13 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
     return from_slices(
         title,
         (
-            (each.task.stream, each.task.name.rsplit(" ", 1)[-1], each.start, each.task.seconds, each.task.name)
+            (
+                each.task.stream,
+                each.task.name.rsplit(" ", 1)[-1],
+                each.start,
+                each.task.seconds,
+                each.task.name,
+            )
             for each in placed
         ),
     )
@@ -140,7 +146,13 @@ def of_trip(trip: Trip, times: TripTime) -> Timeline:
     return from_slices(
         f"{trip.scenario.name or 'trip'}: {times.assumption}",
         (
-            (f"layer {hop.layer}" if hop.layer else "landing", str(hop.kind), start, spent.seconds, str(hop.kind))
+            (
+                f"layer {hop.layer}" if hop.layer else "landing",
+                str(hop.kind),
+                start,
+                spent.seconds,
+                str(hop.kind),
+            )
             for hop, start, spent in zip(trip.hops, since, times.hops, strict=False)
         ),
     )
