@@ -15,9 +15,11 @@ COMMANDS = {
     "completion": "app.commands.completion:completion_command",
     "export": "app.commands.export:export_command",
     "groups": "app.commands.groups:groups_command",
+    "orders": "app.commands.orders:orders_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",
+    "traffic": "app.commands.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2
