@@ -78,7 +78,13 @@ def test_router(router: Table) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"tie_embeddings": True}, {"shared_gate": True}, {"vocab": 97}, {"dense_layers": [2]}, {"v_head_dim": 6}],
+    [
+        {"tie_embeddings": True},
+        {"shared_gate": True},
+        {"vocab": 97},
+        {"dense_layers": [2]},
+        {"v_head_dim": 6},
+    ],
     ids=str,
 )
 def test_model(change: Table) -> None:
