@@ -28,6 +28,13 @@ def test_trip_with_dispatch_and_combine(scenario: Scenario) -> None:
 
 
 @settings(suppress_health_check=SLOW_DRAWS)
+@given(scenarios(phase="decode"))
+def test_decode_trip(scenario: Scenario) -> None:
+    """A new token: pass-Q, pass-KV and DCP, MLA and GQA, low latency by default."""
+    assert differences(engine_trip(scenario), walk(scenario)) == []
+
+
+@settings(suppress_health_check=SLOW_DRAWS)
 @given(scenarios())
 def test_groups(scenario: Scenario) -> None:
     """Every group list, as sets of sets, and each list's members in rank order."""

@@ -33,6 +33,7 @@ _CHOICES = {
     "tp_algo": ("direct", "ring"),
     "embedding": ("replicated", "vocab_parallel"),
     "landing": ("zigzag", "contiguous"),
+    "decode_attention": ("pass_q", "pass_kv", "auto"),
 }
 
 
@@ -41,7 +42,8 @@ class Plan:
     """Named choices of one deployment; the words are those of the counting rules.
 
     ``dense_tp`` is None for the mesh's tp, or 1; ``stage_layers`` lists the layers of each stage when
-    they are not split evenly.
+    they are not split evenly. ``dcp`` ranks of a TP group that hold the same KV head share its tokens,
+    ``dcp_interleave`` consecutive ones at a time (vLLM's decode context parallelism).
 
     Raises:
         ConfigError: for a word that is not one of the choices.
@@ -57,6 +59,9 @@ class Plan:
     embedding: str = "replicated"
     landing: str = "zigzag"
     stage_layers: tuple[int, ...] | None = None
+    decode_attention: str = "pass_q"
+    dcp: int = 1
+    dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -65,8 +70,15 @@ class Plan:
             raise ConfigError("mesh.shared_tp", self.shared_tp, "must be true or false", "try false")
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
+        whole_number("mesh.dcp", self.dcp)
+        whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+
+
+def default_dispatch(phase: str) -> str:
+    """How a phase dispatches when nobody says: decode pays for latency, prefill for bytes."""
+    return "low_latency" if phase == "decode" else "high_throughput"
 
 
 def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.expert_placement import Placement
 from tracer.mesh import Mesh
-from tracer.plan import Contract, Plan
+from tracer.plan import Contract, Plan, default_dispatch
 from tracer.scenario import Scenario, Token
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ PLAN_KEYS = (
     "embedding",
     "landing",
     "stage_layers",
+    "decode_attention",
+    "dcp",
+    "dcp_interleave",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -44,7 +47,9 @@ _CLUSTER_KEYS = (
     "ib_latency_s",
     "placement",
 )
-TOKEN_KEYS = ("replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head")
+TOKEN_KEYS = (
+    "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+)  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
 
@@ -114,8 +119,7 @@ def _plan(table: Table, phase: str) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
     if "stage_layers" in given:
         given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
-    if phase == "decode":
-        given.setdefault("dispatch", "low_latency")
+    given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 
 
@@ -217,7 +221,10 @@ def _placements(
     if model is None or model.experts is None:
         if given.get("slots") or given.get("slots_by_layer"):
             raise ConfigError(
-                "placement.slots", given, "places experts, but the model has none", "give model.experts, or drop it"
+                "placement.slots",
+                given,
+                "places experts, but the model has none",
+                "give model.experts, or drop it",
             )
         return None, ()
     experts, ep = model.experts, mesh.size_of("ep")
