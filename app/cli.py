@@ -15,6 +15,7 @@ COMMANDS = {
     "completion": "app.commands.completion:completion_command",
     "export": "app.commands.export:export_command",
     "groups": "app.commands.groups:groups_command",
+    "kv": "app.commands.kv:kv_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "trip": "app.commands.trip:trip_command",

@@ -93,3 +93,30 @@ def check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
             f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
             f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
         )
+
+
+def positions_kept(scenario: Scenario, rank: int, context: int | None = None) -> int:
+    """How many of a request's first ``context`` positions (None: its prompt) a rank of its replica keeps."""
+    context = scenario.token.prompt if context is None else context
+    grid, dcp = scenario.mesh.dense, scenario.plan.dcp
+    cp, turn = grid.coordinate(rank, "cp"), grid.coordinate(rank, "tp") % dcp
+    step = scenario.plan.dcp_interleave * grid.size_of("cp")
+    in_prompt = min(context, scenario.token.prompt)
+    kept = sum(
+        _in_turn(run.start, min(run.stop, in_prompt), step, dcp, turn)
+        for tp in range(grid.size_of("tp"))
+        for run in scenario.landing.positions_on(cp, tp)
+    )
+    landing = scenario.decode_landing
+    new = range(landing.first_position_on(cp), context, grid.size_of("cp"))
+    return kept + (len(new) if dcp == 1 else sum(kv_dcp(scenario, position) == turn for position in new))
+
+
+def _in_turn(start: int, stop: int, step: int, turns: int, turn: int) -> int:
+    """Positions of ``start .. stop-1`` with ``position // step % turns == turn``."""
+
+    def below(end: int) -> int:
+        whole, rest = divmod(end, step * turns)
+        return whole * step + min(max(rest - turn * step, 0), step)
+
+    return below(stop) - below(start) if start < stop else 0
