@@ -117,7 +117,7 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
 
 
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
-    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the latent, whatever the heads."""
+    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent."""
     model, each = scenario.need_model(), BYTES[scenario.dtype.kv]
     if model.mla:
         return model.kv_values_per_token * each

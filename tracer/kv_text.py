@@ -57,7 +57,9 @@ def _total(owners: KvOwners) -> str:
 
 
 def _room_lines(rooms: list[KvRoom], hardware: str | None) -> list[str]:
-    lines = [f"{'GPU':>7}  {'positions kept':>14}  {'K/V of the request':>18}  {'left':>9}  room for positions"]
+    lines = [
+        f"{'GPU':>7}  {'positions kept':>14}  {'K/V of the request':>18}  {'left':>9}  room for positions"
+    ]
     for room in rooms:
         left = "?" if room.left_bytes is None else format_bytes(max(0, room.left_bytes))
         more = "?" if room.positions_left is None else f"{room.positions_left:,}"
@@ -66,4 +68,7 @@ def _room_lines(rooms: list[KvRoom], hardware: str | None) -> list[str]:
         )
     if hardware is None:
         return [*lines, "note: name cluster.hardware to see what is left"]
-    return [*lines, f"note: left of the whole memory of {hardware}; weights and activations are not taken off"]
+    return [
+        *lines,
+        f"note: left of the whole memory of {hardware}; weights and activations are not taken off",
+    ]

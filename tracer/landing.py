@@ -7,8 +7,12 @@ causal mask (Llama 3, section 3.3.2); TP ranks then take equal runs of those tok
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.rank_grid import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class Landing:
     @property
     def _is_zigzag(self) -> bool:
         return self.zigzag and self.cp > 1
+
+    def cp_of(self, positions: IntArray) -> IntArray:
+        """CP coordinates of the homes of an array of positions."""
+        import numpy as np
+
+        if not self._is_zigzag:
+            return positions // (self.padded // self.cp)
+        chunks = positions // (self.padded // (2 * self.cp))
+        return np.minimum(chunks, 2 * self.cp - 1 - chunks)
 
     def place_of(self, position: int) -> tuple[int, int]:
         """(cp, tp) coordinates of the home of a position."""
