@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from tracer.cluster import Tier
 from tracer.decode_attention import attention_way
 from tracer.dtype import BYTES
 from tracer.hops.kv_exchange import kv_elements
@@ -51,6 +53,10 @@ class Cell:
         return self.text + (f" (stated: {self.reason})" if self.reason else "")
 
 
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number > 1)}"
+
+
 def step_rows(scenario: Scenario) -> int:
     """Rows that one CP rank computes in a step, padding included: its share of a prompt, or its batch."""
     if scenario.decodes:
@@ -66,7 +72,7 @@ def dp_cell(scenario: Scenario) -> Cell:
     met = max(len(group) for group in meeting_replicas(scenario))
     layers = scenario.need_model().moe_layers if met > 1 else 0
     work = (
-        f"{requests:,} requests, one new token each"
+        f"{_count(requests, 'request')}, one new token each"
         if scenario.decodes
         else f"one prompt of {tokens:,} tokens"
     )
@@ -107,8 +113,8 @@ def cp_cell(scenario: Scenario) -> Cell:
     partial = partial_bytes(scenario) * tp * shards
     carved = f" over cp {cp} and dcp {dcp}" if dcp > 1 else ""
     return Cell(
-        f"K/V stays put{carved}; the query goes out ({format_bytes(query)} a layer) and partial outputs return "
-        f"({format_bytes(partial)}); its context's K/V would be {format_bytes(own * scenario.position)}",
+        f"K/V stays put{carved}; the query goes out ({format_bytes(query)} a layer) and partial outputs "
+        f"return ({format_bytes(partial)}); its context's K/V would be {format_bytes(own * scenario.position)}",
         {"query_bytes": query, "partial_bytes": partial, "context_kv_bytes": own * scenario.position},
     )
 
@@ -116,6 +122,8 @@ def cp_cell(scenario: Scenario) -> Cell:
 def sp_cell(scenario: Scenario) -> Cell:
     """How rows outside attention lie over the TP group."""
     tp, rows = scenario.mesh.size_of("tp"), step_rows(scenario)
+    if tp == 1:
+        return Cell(f"tp 1: nothing to split, {_count(rows, 'row')} a rank", {"rows_per_rank": rows})
     what = "decode tokens of the batch" if scenario.decodes else "prompt tokens"
     landing = scenario.decode_landing
     real = landing.batch if scenario.decodes else scenario.token.prompt
@@ -126,7 +134,7 @@ def sp_cell(scenario: Scenario) -> Cell:
         split = ", split just before dispatch" if scenario.plan.sp == Sp.BEFORE_DISPATCH else ""
         return Cell(copies + split, figures | {"rows_per_rank": rows})
     padded = f" (padded by {padding} to a multiple of tp)" if padding else ""
-    return Cell(f"splits {what}: {rows // tp:,} rows a rank{padded}", figures)
+    return Cell(f"splits {what}: {_count(rows // tp, 'row')} a rank{padded}", figures)
 
 
 def tp_cell(scenario: Scenario) -> Cell:
@@ -136,19 +144,26 @@ def tp_cell(scenario: Scenario) -> Cell:
     if tp == 1:
         return Cell(f"does not cut: {bound}", figures, reason)
     sent = 2 * (tp - 1) * row_bytes(scenario) * rows // tp
-    link = scenario.cluster.nvlink
+    tier = _slowest_tier(scenario)
+    link = scenario.cluster.link(tier)
     latency = 2 * link.latency_s
     seconds = sent / link.bytes_per_s
     figures = figures | {"bytes_per_gpu": sent, "seconds": seconds, "latency_seconds": latency}
     if latency == 0:
         reason = "; ".join(
-            filter(None, [reason, "no latency given: set cluster.nvlink_latency_s to weigh it"])
+            filter(None, [reason, f"no latency given: set cluster.{tier}_latency_s to weigh it"])
         )
         weigh = f"{format_seconds(seconds)} of bytes"
     else:
         bigger = "latency" if latency > seconds else "bytes"
         weigh = f"bound by {bigger}: {format_seconds(seconds)} of bytes, {format_seconds(latency)} of latency"
     return Cell(f"{bound}; collectives of {format_bytes(sent)} a GPU and layer, {weigh}", figures, reason)
+
+
+def _slowest_tier(scenario: Scenario) -> str:
+    """The tier that a TP group's collectives wait for."""
+    tiers = {scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, "tp")}
+    return Tier.IB if Tier.IB in tiers else Tier.NVLINK
 
 
 def ep_cell(scenario: Scenario) -> Cell:
@@ -188,16 +203,15 @@ def pp_cell(scenario: Scenario) -> Cell:
         return Cell("one stage: nothing to fill or wait for", {"stages": 1, "sends": 0})
     if not scenario.decodes:
         return Cell(
-            f"{pp} stages, filled by other micro-batches; one alone leaves each stage idle {(pp - 1) / pp:.0%} of "
-            "the time",
+            f"{pp} stages, filled by other micro-batches; one alone leaves each stage idle "
+            f"{(pp - 1) / pp:.0%} of the time",
             {"stages": pp, "sends": pp - 1, "idle_share_of_one": (pp - 1) / pp},
             "how many micro-batches are in flight depends on the load, not on the scenario",
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
     seconds = sum(
-        transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario))
-        for a, b in zip(homes, homes[1:], strict=False)
+        transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
     )
     layers = ", ".join(map(str, scenario.stage_layers))
     return Cell(

@@ -26,7 +26,8 @@ def bound_words(scenario: Scenario, rows: int) -> Bound:
     if ridge is None:
         usual = "memory-bound" if scenario.decodes else "compute-bound"
         return (
-            f"matmuls of {rows:,} row{'s' * (rows > 1)}, {intensity:,.4g} FLOP a weight byte, usually {usual}",
+            f"matmuls of {rows:,} row{'s' * (rows > 1)}: {intensity:,.4g} FLOP a weight byte, "
+            f"usually {usual}",
             figures,
             "no peak rates known: name cluster.hardware that has them",
         )
