@@ -18,6 +18,7 @@ COMMANDS = {
     "kv": "app.commands.kv:kv_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
+    "replay": "app.commands.replay:replay_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2

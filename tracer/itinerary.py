@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rider:
-    """What an itinerary depends on in its token: where it is, whether it is the last, its picks by layer.
+    """What an itinerary depends on in its token: where it is, whether the LM head reads it, its picks.
 
-    ``home`` is its stage-0 rank; ``is_last`` says that the next token is drawn from its logits (T-1, and
-    any new token in decode). A row of padding, which no scenario can follow, rides as well.
+    ``home`` is its stage-0 rank; ``picks`` are by layer. A row of padding, which no scenario can follow
+    and no head reads, rides as well.
     """
 
     position: int
     home: int
-    is_last: bool
+    to_head: bool
     picks: Mapping[int, tuple[int, ...]]
 
 
 def rider_of(scenario: Scenario) -> Rider:
     """The scenario's own token."""
-    return Rider(scenario.position, scenario.home, scenario.is_sampled_from, scenario.layer_picks())
+    return Rider(scenario.position, scenario.home, scenario.to_head, scenario.layer_picks())
 
 
 def itinerary(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
@@ -95,9 +95,7 @@ def _sum(scenario: Scenario) -> HopBuilder:
 
 def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
     """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
-    token = scenario.token
-    read = rider.is_last or token.prompt_logprobs or token.draft_head
-    return where if read else replace(where, dead=True)
+    return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
 
 
 def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -157,7 +155,7 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
-    if _tp(scenario) == 1 or not (rider.is_last or scenario.token.prompt_logprobs):
+    if _tp(scenario) == 1 or not rider.to_head:
         return
     stage = scenario.mesh.stages - 1
     home = scenario.mesh.moved(rider.home, "pp", stage)
@@ -179,7 +177,8 @@ def check_length(scenario: Scenario) -> None:
     mesh, model = scenario.mesh, scenario.need_model()
     tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
     sources = tp if scenario.plan.sp == Sp.OFF else 1
-    fan_out = 2 * (model.top_k or 0) * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    picks = (model.top_k or 0) + len(scenario.always_picked)
+    fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
     shards = cp * scenario.plan.dcp
     layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
     if scenario.plan.contract == Contract.DWDP and model.experts:
