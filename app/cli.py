@@ -16,6 +16,7 @@ COMMANDS = {
     "export": "app.commands.export:export_command",
     "groups": "app.commands.groups:groups_command",
     "orders": "app.commands.orders:orders_command",
+    "kv": "app.commands.kv:kv_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",

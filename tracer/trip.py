@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.hop import Hop, HopKind
-from tracer.itinerary import check_length, prefill
+from tracer.itinerary import check_length, itinerary
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -127,7 +127,7 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
-    for build, where in prefill(scenario):
+    for build, where in itinerary(scenario):
         yield build(scenario, where)
 
 
