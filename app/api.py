@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Payload = dict[str, Any]
-UNPROCESSABLE = 422
 
 
 def register_api(server: flask.Flask) -> None:
@@ -30,9 +29,8 @@ def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Re
         try:
             response = flask.jsonify(build(flask.request.args.to_dict()))
         except ConfigError as error:
-            response = flask.jsonify(error_payload(error))
-            response.status_code = UNPROCESSABLE
-            return response
+            # A wrong value is an answer, not a failed request: browsers report those as page errors.
+            return flask.jsonify(error_payload(error))
         response.headers["Cache-Control"] = "no-cache"
         response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
         response.make_conditional(flask.request)

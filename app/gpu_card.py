@@ -37,8 +37,7 @@ def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
     mesh = scenario.mesh
     return {
         "rank": rank,
-        "place": f"{scenario.cluster.island_word} {report['island']}, rail "
-        "{scenario.cluster.island_index(rank)}",
+        "place": _place(scenario, rank),
         "coordinates": report["coordinates"],
         "groups": [
             _group(name, mesh.group(rank, name)) for name in GROUP_NAMES if len(mesh.group(rank, name)) > 1

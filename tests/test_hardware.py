@@ -65,7 +65,9 @@ def test_an_unknown_figure_is_refused_where_it_is_needed(name: str, figure: str)
 
 
 def test_a_figure_that_does_not_exist() -> None:
-    with pytest.raises(ConfigError, match=r"'bf61_flops' is not a figure of a GPU; did you mean 'bf16_flops'"):
+    with pytest.raises(
+        ConfigError, match=r"'bf61_flops' is not a figure of a GPU; did you mean 'bf16_flops'"
+    ):
         hardware_preset("h100").need("bf61_flops")
 
 

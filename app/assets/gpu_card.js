@@ -39,6 +39,7 @@
 
   async function show(card, rank) {
     const { core, fetchJson } = window.tokentrip;
+    if (card.shown === rank) return;
     card.shown = rank;
     if (!card.cache.has(rank)) {
       const { hop, speed, ...asked } = card.page.query;
