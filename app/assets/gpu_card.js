@@ -27,6 +27,7 @@
     card.kept = rank;
     if (rank === null) delete card.page.query.rank;
     else card.page.query.rank = rank;
+    card.page.save();
     if (rank === null) hide(card);
     else show(card, rank);
   }

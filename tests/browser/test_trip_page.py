@@ -145,6 +145,7 @@ def test_a_gpus_card_lights_its_groups_and_routes_the_next_pick_there(page: Page
     card.get_by_role("button", name="tp group").click()
     expect(page.locator(".gpu.lit")).to_have_count(2)
     card.get_by_role("button", name="Route layer 1").click()
+    expect(page.locator(".page")).not_to_have_attribute("aria-busy", "true")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".hop-panel tbody")).to_contain_text("3 → 7")
     assert query_of(page)["picks.1"] == ["14,27"]
