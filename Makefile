@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test chromium fuzz lint types doctest docs bench bench-ui constraints clean
+.PHONY: help setup app test tools fuzz lint types doctest docs bench bench-ui constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,11 +24,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 app: $(INSTALLED)  ## serve the explorer on this machine
 	$(BIN)/tokentrip app
 
-test: $(INSTALLED) chromium  ## run the tests
+test: $(INSTALLED) tools  ## run the tests
 	$(BIN)/pytest
 
-chromium:
-	@sh scripts/ensure_chromium.sh
+tools:
+	@sh scripts/ensure_tools.sh
 
 fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
 	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz
@@ -37,7 +37,7 @@ lint: $(INSTALLED)  ## style, formatting, types, import order
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES)
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --no-logo
 
 doctest: $(INSTALLED)  ## run the examples in docstrings
 	$(BIN)/pytest --doctest-modules $(PACKAGES)
@@ -45,10 +45,10 @@ doctest: $(INSTALLED)  ## run the examples in docstrings
 docs: $(INSTALLED)  ## build the site into docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -b html docs docs/_build/html
 
-bench: $(INSTALLED)  ## time the engine
-	$(BIN)/python -m benchmarks.startup
+bench: $(INSTALLED)  ## ratios of the engine against named baselines
+	$(BIN)/python -m benchmarks
 
-bench-ui: $(INSTALLED) chromium  ## time the explorer's pages in a browser
+bench-ui: $(INSTALLED) tools  ## time the explorer's pages in a browser
 	$(BIN)/python -m benchmarks.pages
 
 constraints:  ## write constraints.txt anew, from the newest releases

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.machinery import PathFinder
+from itertools import zip_longest
 from pathlib import Path
 from pkgutil import walk_packages
 from types import ModuleType
@@ -86,6 +87,12 @@ def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
     return source
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register ``--tokentrip-update``."""
+    group = parser.getgroup("tokentrip", "token trips")
+    group.addoption("--tokentrip-update", action="store_true", help="write golden trip logs anew")
+
+
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest) -> Callable[[ScenarioSource], Scenario]:
     """A function: a preset's name, a scenario file (beside the test, or from where pytest runs) or a dict,
@@ -107,3 +114,34 @@ def take_trip(scenario: Callable[[ScenarioSource], Scenario]) -> Callable[[Scena
         return cast("Trip", _engine("trip").take_trip(scenario(source)))
 
     return take
+
+
+@pytest.fixture
+def golden_trip_log(request: pytest.FixtureRequest) -> Callable[[Trip, Path], None]:
+    """A function: a trip and the file of its golden log; fails at the first line where the two part.
+
+    ``pytest --tokentrip-update`` writes the file anew.
+    """
+    update = bool(request.config.getoption("--tokentrip-update"))
+
+    def check(trip: Trip, path: Path) -> None:
+        text = f"{trip}\n"
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        if not path.is_file():
+            pytest.fail(f"{path} is missing; pytest --tokentrip-update writes it", pytrace=False)
+        wanted = path.read_text(encoding="utf-8")
+        if text != wanted:
+            pytest.fail(f"{path.name}: {_first_difference(wanted, text)}", pytrace=False)
+
+    return check
+
+
+def _first_difference(wanted: str, got: str) -> str:
+    """Where two logs part, in two lines."""
+    for number, (old, new) in enumerate(zip_longest(wanted.splitlines(), got.splitlines()), start=1):
+        if old != new:
+            return f"the trip parts from its golden log at line {number}\n  golden: {old}\n  now:    {new}"
+    return "the logs differ in their line endings"

@@ -19,6 +19,8 @@ PATTERNS = {
     "qwen3_moe": "qwen3-235b-a22b", "qwen3": "qwen3-32b", "gpt_oss": "gpt-oss-120b",
     "llama": "llama-3.1-8b", "llama4": "llama-4-maverick", "glm4_moe": "glm-4.5",
 }  # fmt: skip
+FAMILIES = sorted(PATTERNS)
+MISSING = object()
 EXPERT_KEYS = ("n_routed_experts", "num_local_experts", "num_experts")
 
 
@@ -74,7 +76,7 @@ def _experts(draw: st.DrawFn) -> Table:
     groups, per_group = draw(st.integers(1, 8)), draw(st.integers(1, 64))
     kept = draw(st.integers(1, groups))
     top_k = draw(st.integers(1, min(kept * per_group, 16)))
-    experts: Table = {key: groups * per_group for key in EXPERT_KEYS}
+    experts: Table = dict.fromkeys(EXPERT_KEYS, groups * per_group)
     experts |= {
         "n_group": groups,
         "topk_group": kept,
@@ -98,3 +100,13 @@ def _layer_kinds(draw: st.DrawFn, layers: int) -> Table:
         "mlp_only_layers": draw(st.lists(st.integers(0, layers - 1), unique=True, max_size=5)),
         "layer_types": draw(st.lists(kinds, min_size=layers, max_size=layers)),
     }
+
+
+def changed(family: str, **values: object) -> Table:
+    """The pattern of a family with some keys of its model table replaced, or left out."""
+    config = shipped_config(PATTERNS[family])
+    table = model_table(config)
+    table |= values
+    for key in [key for key, value in values.items() if value is MISSING]:
+        del table[key]
+    return config

@@ -65,16 +65,14 @@ def test_an_unknown_figure_is_refused_where_it_is_needed(name: str, figure: str)
 
 
 def test_a_figure_that_does_not_exist() -> None:
-    with pytest.raises(
-        ConfigError, match=r"'bf61_flops' is not a figure of a GPU; did you mean 'bf16_flops'"
-    ):
+    with pytest.raises(ConfigError, match=r"'bf61_flops' is not a figure of a GPU; .* 'bf16_flops'"):
         hardware_preset("h100").need("bf61_flops")
 
 
 @pytest.mark.parametrize("name", ["h1000", "", "../hardware", None, 3])
 def test_hardware_that_does_not_ship(name: object) -> None:
     with pytest.raises(ConfigError, match=r"cluster.hardware=.* is not hardware that ships"):
-        hardware_preset(name)  # type: ignore[arg-type]
+        hardware_preset(name)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,12 @@ def test_fp8_bytes_of_a_latent_by_hand() -> None:
     assert count_parameters(spec).of(Part.ATTENTION).weight_bytes == weights + 4 * blocks
 
 
+def test_heads_whose_values_have_a_width_of_their_own() -> None:
+    table = {"layers": 1, "hidden": 10, "heads": 4, "kv_heads": 2, "head_dim": 7, "v_head_dim": 3}
+    count = count_parameters(ModelSpec.from_dict(table | {"vocab": 1, "dense_hidden": 1}))
+    assert count.of(Part.ATTENTION).total == 10 * (4 * 7 + 2 * 7 + 2 * 3 + 4 * 3)
+
+
 def test_the_parts_of_fp8_v3() -> None:
     count = count_parameters(model_preset("deepseek-v3"))
     for part in (Part.EMBEDDING, Part.LM_HEAD, Part.ROUTER, Part.NORMS):

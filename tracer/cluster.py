@@ -135,7 +135,9 @@ class Cluster:
 
     def island_of(self, rank: int) -> int:
         """NVLink domain of a rank."""
-        return self.node_of(rank) // self.nodes_per_island
+        if self.placement is None:
+            return rank // self.gpus_per_node // self.nodes_per_island
+        return self.placement[rank][0] // self.nodes_per_island
 
     def island_index(self, rank: int) -> int:
         """Place of a rank within its island; ranks with one index form a rail."""

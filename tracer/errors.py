@@ -35,7 +35,7 @@ def nearest(name: str, known: list[str]) -> str:
     """``did you mean 'x'?`` when something is close, else the list of what is known."""
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 

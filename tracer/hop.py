@@ -113,7 +113,7 @@ class Hop:
         """Transfers between islands; pulled weights are tallied apart."""
         if self.kind is HopKind.WEIGHT_PULL:
             return 0
-        return sum(transfer.tier == "ib" for transfer in self.transfers)
+        return [transfer.tier for transfer in self.transfers].count("ib")
 
     @property
     def touched(self) -> set[int]:

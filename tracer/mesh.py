@@ -9,12 +9,12 @@ answers as fast as one of 32.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tracer.axes import DENSE_AXES, EXPERT_AXES, parse_order
 from tracer.errors import ConfigError, divisors, listed, nearest, one_of, whole_number
-from tracer.rank_grid import RankGrid, RankGroup, _cut, check_listable
+from tracer.rank_grid import RankGrid, RankGroup, check_listable
 
 if TYPE_CHECKING:
     from tracer.rank_grid import IntArray
@@ -69,6 +69,15 @@ class Mesh:
     expert: RankGrid
     expert_order: str
     strict: str | None = None
+    _pp_stride: int = field(init=False, repr=False, compare=False)
+    _stages: int = field(init=False, repr=False, compare=False)
+    _expert_strides: tuple[int, int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        strides = tuple(self.expert.stride_of(axis) for axis in EXPERT_AXES)
+        object.__setattr__(self, "_pp_stride", self.dense.stride_of("pp"))
+        object.__setattr__(self, "_stages", self.dense.size_of("pp"))
+        object.__setattr__(self, "_expert_strides", strides)
 
     @classmethod
     def build(
@@ -122,7 +131,7 @@ class Mesh:
     @property
     def stages(self) -> int:
         """Number of pipeline stages."""
-        return self.dense.size_of("pp")
+        return self._stages
 
     def size_of(self, axis: str) -> int:
         """Number of ranks along an axis of either view."""
@@ -130,27 +139,22 @@ class Mesh:
 
     def stage_of(self, rank: int) -> int:
         """Pp coordinate of a rank."""
-        return self.dense.coordinate(rank, "pp")
+        return rank // self._pp_stride % self._stages
 
     def position(self, rank: int) -> int:
         """Place of a rank in its stage's ascending list."""
-        stride = self.dense.stride_of("pp")
-        return rank // (stride * self.stages) * stride + rank % stride
+        stride = self._pp_stride
+        return rank // (stride * self._stages) * stride + rank % stride
 
     def rank_in_stage(self, stage: int, position: int) -> int:
         """Rank at a place of a stage's ascending list; the inverse of :meth:`position`."""
-        stride = self.dense.stride_of("pp")
-        outer, inner = divmod(position, stride)
-        return (outer * self.stages + stage) * stride + inner
+        outer, inner = divmod(position, self._pp_stride)
+        return (outer * self._stages + stage) * self._pp_stride + inner
 
     def expert_rank(self, stage: int, *, etp: int, ep: int, edp: int) -> int:
         """Rank with the given expert coordinates in a stage."""
-        return self.rank_in_stage(
-            stage,
-            etp * self.expert.stride_of("etp")
-            + ep * self.expert.stride_of("ep")
-            + edp * self.expert.stride_of("edp"),
-        )
+        etp_stride, ep_stride, edp_stride = self._expert_strides
+        return self.rank_in_stage(stage, etp * etp_stride + ep * ep_stride + edp * edp_stride)
 
     def expert_coordinate(self, rank: int, axis: str) -> int:
         """Coordinate of a rank along an expert axis; the rank is not checked."""
@@ -206,12 +210,12 @@ class Mesh:
         if not set(names) & set(EXPERT_AXES):
             return self.dense.groups(names)
         check_listable(self.world_size)
-        grid_names = (*self.expert.names, "pp")
-        return _cut(
-            self.stage_lists().reshape(-1),
-            (*self.expert.sizes, self.stages),
-            sorted({grid_names.index(name) for name in names}),
-        )
+        positions = self.expert.groups([name for name in names if name != "pp"])
+        ranks = self.stage_lists()[:, positions]
+        if "pp" in names:
+            ranks = ranks.transpose(1, 0, 2)
+            return ranks.reshape(len(positions), -1)
+        return ranks.reshape(-1, positions.shape[1])
 
     def stage_lists(self) -> IntArray:
         """Every stage's ascending ranks, as an array ``[stages, stage size]``."""

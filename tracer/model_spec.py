@@ -103,9 +103,8 @@ class ModelSpec:
         """Layers with routed experts."""
         if self.experts is None:
             return 0
-        return self.layers - (
-            self.dense_layers if isinstance(self.dense_layers, int) else len(self.dense_layers)
-        )
+        dense = self.dense_layers
+        return self.layers - (dense if isinstance(dense, int) else len(dense))
 
     def is_moe(self, layer: int) -> bool:
         """Whether ``layer`` (1-based) has routed experts; the same cost for any depth.
@@ -117,9 +116,8 @@ class ModelSpec:
             raise ConfigError("layer", layer, f"must be from 1 to {self.layers}", f"try {self.layers}")
         if self.experts is None:
             return False
-        return (
-            layer > self.dense_layers if isinstance(self.dense_layers, int) else layer not in self._dense_set
-        )
+        dense = self.dense_layers
+        return layer > dense if isinstance(dense, int) else layer not in self._dense_set
 
     @property
     def qk_head_dim(self) -> int:

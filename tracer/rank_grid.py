@@ -107,6 +107,8 @@ class RankGrid:
     sizes: tuple[int, ...]
     strides: tuple[int, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, compare=False)
+    _size_by_name: dict[str, int] = field(init=False, repr=False, compare=False)
+    _stride_by_name: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.sizes):
@@ -124,6 +126,8 @@ class RankGrid:
             stride *= size
         object.__setattr__(self, "strides", tuple(strides))
         object.__setattr__(self, "size", stride)
+        object.__setattr__(self, "_size_by_name", dict(zip(self.names, self.sizes, strict=True)))
+        object.__setattr__(self, "_stride_by_name", dict(zip(self.names, strides, strict=True)))
 
     def index(self, name: str) -> int:
         """Place of an axis in the order.
@@ -140,11 +144,11 @@ class RankGrid:
 
     def size_of(self, name: str) -> int:
         """Number of ranks along an axis."""
-        return self.sizes[self.index(name)]
+        return self._size_by_name[name] if name in self._size_by_name else self.sizes[self.index(name)]
 
     def stride_of(self, name: str) -> int:
         """Distance between neighbours along an axis."""
-        return self.strides[self.index(name)]
+        return self._stride_by_name[name] if name in self._stride_by_name else self.strides[self.index(name)]
 
     def check_rank(self, rank: object) -> int:
         """The rank, when it is one.
@@ -160,8 +164,7 @@ class RankGrid:
 
     def coordinate(self, rank: int, name: str) -> int:
         """Coordinate of one rank along one axis; the rank is not checked."""
-        place = self.index(name)
-        return rank // self.strides[place] % self.sizes[place]
+        return rank // self.stride_of(name) % self.size_of(name)
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """Coordinates of one rank, in the grid's order."""
@@ -234,13 +237,10 @@ class RankGrid:
         import numpy as np
 
         check_listable(self.size)
-        return _cut(np.arange(self.size, dtype=np.int32), self.sizes, self._places(axes))
-
-
-def _cut(ranks: IntArray, sizes: Sequence[int], places: Sequence[int]) -> IntArray:
-    """Reshape a flat list of ranks over ``sizes`` (fastest first) and collect ``places`` into columns."""
-    last = len(sizes) - 1
-    moved = [last - place for place in reversed(places)]
-    kept = [axis for axis in range(len(sizes)) if axis not in moved]
-    members = prod(sizes[place] for place in places)
-    return ranks.reshape(tuple(reversed(sizes))).transpose(kept + moved).reshape(-1, members)
+        places = self._places(axes)
+        kept = [place for place in range(len(self.names)) if place not in places]
+        ranks = np.zeros(1, dtype=np.int32)
+        for place in (*places, *kept):
+            steps = np.arange(self.sizes[place], dtype=np.int32) * self.strides[place]
+            ranks = np.add.outer(steps, ranks).reshape(-1)
+        return ranks.reshape(-1, prod(self.sizes[place] for place in places))

@@ -215,9 +215,12 @@ def _placements(
 ) -> tuple[Placement | None, tuple[tuple[int, Placement], ...]]:
     given = _table("placement", table, _PLACEMENT_KEYS)
     if model is None or model.experts is None:
-        if given:
+        if given.get("slots") or given.get("slots_by_layer"):
             raise ConfigError(
-                "placement", given, "places experts, but the model has none", "give model.experts, or drop it"
+                "placement.slots",
+                given,
+                "places experts, but the model has none",
+                "give model.experts, or drop it",
             )
         return None, ()
     experts, ep = model.experts, mesh.size_of("ep")

@@ -60,7 +60,10 @@ def row_bytes(scenario: Scenario) -> int:
 
 def tp_ranks(scenario: Scenario, home: int) -> list[int]:
     """The TP group of a rank, by tp coordinate."""
-    return list(scenario.mesh.dense.group(home, "tp"))
+    grid = scenario.mesh.dense
+    stride = grid.stride_of("tp")
+    first = home - grid.coordinate(home, "tp") * stride
+    return list(range(first, first + grid.size_of("tp") * stride, stride))
 
 
 def tp_ring(scenario: Scenario, home: int) -> list[int]:

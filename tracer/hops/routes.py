@@ -36,7 +36,7 @@ def expert_ranks(scenario: Scenario, stage: int, ep: int, edp: int) -> list[int]
 
 
 def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, source: int, expert: int) -> int:
-    """EP rank that serves an expert for a source: its own, else one of its island, else any.
+    """EP rank that serves an expert for a source: its own, else one wholly in its island, else any.
 
     Ties go in slot order, by token position modulo the number of ties.
     """
@@ -45,11 +45,11 @@ def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, sourc
         return slots[0]
     mesh, cluster = scenario.mesh, scenario.cluster
     edp, island = mesh.expert_coordinate(source, "edp"), cluster.island_of(source)
-    own = [ep for ep in slots if ep == mesh.expert_coordinate(source, "ep")]
-    near = own or [
+    own_ep = mesh.expert_coordinate(source, "ep")
+    near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
-        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, where.stage, ep, edp))
+        if all(cluster.island_of(rank) == island for rank in expert_ranks(scenario, where.stage, ep, edp))
     ]
     ties = near or list(slots)
     return ties[where.position % len(ties)]

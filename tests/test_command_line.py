@@ -1,0 +1,189 @@
+"""The command line as a user meets it: text, JSON, exit codes, and no traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli import COMMANDS, main, tokentrip
+
+HAND_WRITTEN = """
+[cluster]
+nodes = 4
+gpus_per_node = 8
+
+[model]
+layers = 8
+hidden = 4096
+heads = 32
+kv_heads = 8
+experts = 32
+top_k = 2
+expert_hidden = 2048
+vocab = 128000
+
+[mesh]
+tp = 2
+cp = 2
+dp = 4
+pp = 2
+ep = 16
+
+[token]
+gpu = 11
+
+[picks]
+1 = [5, 27]
+"""
+
+
+def run(*arguments: str) -> Result:
+    """Run through ``main``, so that errors end as a user sees them."""
+    import contextlib
+    import io
+
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(list(arguments))
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    result = CliRunner().invoke(tokentrip, ["--version"])
+    result.exit_code = code
+    result.stdout_bytes, result.stderr_bytes = out.getvalue().encode(), err.getvalue().encode()
+    return result
+
+
+def run_json(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_trip_prints_the_published_totals() -> None:
+    result = run("trip", "six-cuts")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].startswith(
+        "Trip log: 23/32 GPUs · 15 node crossings (14 ep, 1 pp) · 41 comm ops"
+    )
+
+
+def test_a_hand_written_file_works(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.toml"
+    file.write_text(HAND_WRITTEN)
+    trip = run_json("trip", str(file))
+    assert trip["token"] == {"replica": 2, "position": 32, "home": 11}
+    assert [t["dst"] for t in trip["hops"][4]["transfers"]] == [13, 3, 2]
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(trip["scenario"]))
+    assert run_json("trip", str(again)) == trip
+
+
+def test_config_json_with_mesh_flags(tmp_path: Path) -> None:
+    config = {
+        "model_type": "mixtral", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 8,
+        "num_key_value_heads": 4, "num_hidden_layers": 2, "num_local_experts": 8, "num_experts_per_tok": 2,
+        "vocab_size": 100, "tie_word_embeddings": False,
+    }  # fmt: skip
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    trip = run_json("trip", str(file), "--dp", "8", "--ep", "8", "--position", "3")
+    assert trip["log"]["world_size"] == 8
+    assert trip["log"]["comm_ops"] == 4
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text('[model]\nconfig = "config.json"\n[mesh]\ndp = 8\nep = 8\n[token]\nposition = 3\n')
+    assert run_json("trip", str(scenario)) == trip
+
+
+def test_rank_and_groups() -> None:
+    rank = run_json("rank", "six-cuts", "11")
+    assert (rank["node"], rank["local_index"], rank["coordinates"]["ep"]) == (1, 3, 11)
+    assert rank["groups"]["dp"] == [3, 7, 11, 15]
+    assert rank["groups"]["replica"] == [8, 9, 10, 11]
+    groups = run_json("groups", "six-cuts")["groups"]
+    assert list(groups) == ["tp", "cp", "dp", "pp", "etp", "ep", "edp", "replica"]
+    assert groups["ep"] == [list(range(16)), list(range(16, 32))]
+    assert list(run_json("groups", "six-cuts", "--axis", "cp")["groups"]) == ["cp"]
+    assert "dp      3 7 11 15" in run("rank", "six-cuts", "11").stdout
+
+
+def test_presets_name_their_sources() -> None:
+    presets = run_json("presets")["presets"]
+    assert {"six-cuts", "six-cuts-pp-inside-dp", "deepseek-v3-prefill-ep32"} <= {
+        row["name"] for row in presets
+    }
+    assert all(row["source"] for row in presets)
+
+
+OPENINGS = {
+    "json": '{\n "schema": 1',
+    "mmd": "flowchart LR",
+    "seq.mmd": "sequenceDiagram",
+    "dot": "digraph trip {",
+    "graphml": "<graphml",
+    "csv": "hop,layer,stage,kind",
+    "svg": "<svg",
+}
+
+
+@pytest.mark.parametrize("ending", OPENINGS)
+def test_export_writes_whole_files(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"trip.{ending}"
+    target.write_text("old")
+    written = run_json("export", "six-cuts", "--to", str(target))["written"]
+    assert written == [{"file": str(target), "bytes": target.stat().st_size}]
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_text().startswith(OPENINGS[ending])
+
+
+WRONG = [
+    (("trip", "six-cut"), "did you mean 'six-cuts'"),
+    (("trip", "missing.toml"), "cannot be read"),
+    (("trip", "six-cuts", "--ep", "3"), "mesh.ep=3 must divide"),
+    (("trip", "six-cuts", "--set", "sp"), "must be TABLE.KEY=VALUE"),
+    (("trip", "six-cuts", "--set", "token.gpu=99"), "must be a GPU of the mesh's 32"),
+    (("rank", "six-cuts", "99"), "rank=99 must be a whole number from 0 to 31"),
+    (("groups", "six-cuts", "--axis", "xp"), "axis='xp' has no groups"),
+    (("groups", "six-cuts", "--dp", "1048576", "--ep", "16"), "ranks whose groups can all be listed"),
+    (("export", "six-cuts", "--to", "trip.doc"), "has no format that ends so"),
+    (("export", "six-cuts", "--to", "no-such-folder/trip.json"), "cannot be written"),
+    (("export", "six-cuts", "--to", "t.json", "--hop", "99"), "must be a hop from 0 to 41"),
+    (("tripp", "six-cuts"), "Did you mean 'trip'?"),
+    (("trip",), "Missing argument 'SCENARIO'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(case[0]) for case in WRONG])
+def test_wrong_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[1]", "\x00", "a = 1\na = 2", "[mesh]\ntp = 1e999"])
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_broken_files_are_refused(tmp_path: Path, text: str, ending: str) -> None:
+    file = tmp_path / f"broken.{ending}"
+    file.write_text(text)
+    result = run("trip", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert "Example" in result.stdout
+    assert "tokentrip " + name in result.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    assert "_TOKENTRIP_COMPLETE" in run("completion", shell).stdout
