@@ -25,7 +25,7 @@ class Contract(StrEnum):
     DWDP = "dwdp"
 
 
-_CHOICES = {
+CHOICES = {
     "sp": tuple(Sp),
     "kv_exchange": ("ring", "all_gather"),
     "dispatch": ("high_throughput", "low_latency"),
@@ -59,7 +59,7 @@ class Plan:
     stage_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
+        for name, allowed in CHOICES.items():
             one_of(f"mesh.{name}", getattr(self, name), tuple(str(word) for word in allowed))
         if not isinstance(self.shared_tp, bool):
             raise ConfigError("mesh.shared_tp", self.shared_tp, "must be true or false", "try false")

@@ -108,8 +108,8 @@
       onRest: () => saveHop(page),
     });
     const { map, counters, panel, strip, controls, live } = page.player.parts;
-    const left = dom.make("div", { class: "left" }, [map, legend(dom, data)]);
-    const right = dom.make("div", { class: "right" }, [counters, panel, page.predict.element, page.card.element]);
+    const left = dom.make("div", { class: "left" }, [map, page.card.tip, legend(dom, data)]);
+    const right = dom.make("div", { class: "right" }, [counters, page.card.element, panel, page.predict.element]);
     const { crossingsText } = window.tokentrip.core;
     const dock = dom.make("div", { class: "dock" }, [controls, strip,
       dom.make("p", { class: "strip-note", text: crossingsText(data.crossings_by_axis, data.island_word) })]);

@@ -139,7 +139,7 @@ def test_a_gpus_card_lights_its_groups_and_routes_the_next_pick_there(page: Page
     page.locator(".gpu[data-rank='7']").click()
     card = page.locator(".gpu-card")
     expect(card.locator("h2")).to_have_text("GPU 7")
-    expect(card).to_contain_text("tp 1 · cp 1 · dp 1 · pp 0")
+    expect(card).to_contain_text("node 0, rail 7 · tp 1 · cp 1 · dp 1 · pp 0")
     card.get_by_role("button", name="ep group").click()
     expect(page.locator(".gpu.lit")).to_have_count(16)
     card.get_by_role("button", name="tp group").click()
@@ -156,7 +156,11 @@ def test_the_map_answers_to_keys(page: Page, explorer_url: str) -> None:
     page.locator(".gpu[data-rank='11']").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowUp")
+    expect(page.locator(".gpu-tip b")).to_have_text("GPU 4")
+    page.keyboard.press("Enter")
     expect(page.locator(".gpu-card h2")).to_have_text("GPU 4")
+    page.get_by_role("button", name="Close GPU card").click()
+    expect(page.locator(".gpu-card")).to_be_hidden()
     expect(page.locator(".hop-number")).to_have_text("hop 0 of 41")
 
 
