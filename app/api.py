@@ -19,8 +19,9 @@ Payload = dict[str, Any]
 
 def register_api(server: flask.Flask) -> None:
     """Add ``/api/…`` and ``/healthz``."""
-    for name, build in (("trip", trip_payload), ("gpu", gpu_payload), ("presets", presets_payload)):
+    for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
+    server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -86,3 +87,38 @@ def presets_payload(query: dict[str, str]) -> Payload:
     from tracer.presets import load_scenario, preset_names
 
     return {"presets": [{"name": name, "source": load_scenario(name).source} for name in preset_names()]}
+
+
+def mesh_payload(query: dict[str, str]) -> Payload:
+    """The mesh page: controls, values, and what the mesh does or what is wrong."""
+    from app.mesh_fields import fields_payload
+    from app.mesh_report import mesh_report
+
+    return {"fields": fields_payload(), **mesh_report(query)}
+
+
+def compare_payload(query: dict[str, str]) -> Payload:
+    """The compare page: both sides, their axes and hops."""
+    from app.compare_report import compare_report
+
+    return compare_report(query)
+
+
+def upload() -> flask.Response:
+    """A file in, keys of an address out; larger files are refused unread."""
+    from app.uploads import MAX_BYTES, read_upload
+
+    data = flask.request.stream.read(MAX_BYTES + 1)
+    try:
+        return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+    "trip": trip_payload,
+    "gpu": gpu_payload,
+    "presets": presets_payload,
+    "mesh": mesh_payload,
+    "compare": compare_payload,
+}

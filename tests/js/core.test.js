@@ -72,6 +72,14 @@ test("arrow keys find the GPU next to one, and none past the edge", () => {
   assert.equal(core.neighbour(boxes, 0, "ArrowUp"), null);
 });
 
+test("a fix offers values", () => {
+  assert.deepEqual(core.fixValues("try 2, 4, 8 or 16 (Megatron: --expert-model-parallel-size)"), ["2", "4", "8", "16"]);
+  assert.deepEqual(core.fixValues("try 0 to 3"), ["0"]);
+  assert.deepEqual(core.fixValues("try 'ring'"), ["ring"]);
+  assert.deepEqual(core.fixValues("try nodes = 8, or sizes that multiply to 32"), ["8"]);
+  assert.deepEqual(core.fixValues("leave it out"), []);
+});
+
 test("crossings are told by axis", () => {
   assert.equal(core.crossingsText({ tp: 0, ep: 14, pp: 1 }, "node"), "Orange ticks are hops that cross a node: 14 by EP, 1 by PP in the whole trip.");
   assert.equal(core.crossingsText({ tp: 0 }, "node"), "No hop of this trip crosses a node.");
