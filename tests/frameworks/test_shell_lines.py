@@ -9,6 +9,7 @@ from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.shell_lines import read_lines
 
 MEGATRON = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"
+SCRIPT_AND_FLAGS = f"pretrain_gpt.py {MEGATRON}"
 
 
 @pytest.mark.parametrize(
@@ -17,13 +18,21 @@ MEGATRON = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"
         (f"torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py {MEGATRON}", 32, 8),
         (f"torchrun --nnodes=2 --nproc_per_node=4 --rdzv-backend c10d pretrain_gpt.py {MEGATRON}", 8, 4),
         (f"torchrun --standalone --nproc-per-node 8 -m megatron.training.pretrain {MEGATRON}", 8, 8),
-        (f"python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 8 x/pretrain_vlm.py {MEGATRON}", 16, 8),
-        (f"CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_t5.py {MEGATRON}", 16, 8),
+        (
+            f"python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 8 x/pretrain_vlm.py {MEGATRON}",
+            16,
+            8,
+        ),
+        (f"CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 {SCRIPT_AND_FLAGS}", 16, 8),
         (f"srun -N 4 --ntasks-per-node 8 python -u pretrain_gpt.py {MEGATRON}", 32, 8),
-        (f"srun --nodes=2 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py {MEGATRON}", 16, 8),
-        (f"mpirun -np 16 --allow-run-as-root -x NCCL_DEBUG --mca btl tcp python pretrain_gpt.py {MEGATRON}", 16, 8),
+        (
+            f"srun --nodes=2 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 {SCRIPT_AND_FLAGS}",
+            16,
+            8,
+        ),
+        (f"mpirun -np 16 --allow-run-as-root -x NCCL_DEBUG --mca btl tcp python {SCRIPT_AND_FLAGS}", 16, 8),
     ],
-)  # fmt: skip
+)
 def test_node_counts_come_from_the_line(line: str, gpus: int, per_node: int) -> None:
     layout = from_flags("megatron", line)
     assert layout.world_size == gpus
@@ -70,20 +79,28 @@ def test_flags_in_an_array_before_the_launch() -> None:
         ("python -m vllm.entrypoints.openai.api_server --model m -tp 4", "vllm", 4),
         ("VLLM_USE_V1=1 nohup vllm serve m --tensor_parallel_size=2 -pp=2 &", "vllm", 4),
         ("python -m sglang.launch_server --model-path m --tp 8 --pp-size 2", "sglang", 16),
-        ("python3 -m sglang.launch_server --tp-size 16 --dp-size 16 --enable-dp-attention --nnodes 2", "sglang", 16),
+        (
+            "python3 -m sglang.launch_server --tp-size 16 --dp-size 16 --enable-dp-attention --nnodes 2",
+            "sglang",
+            16,
+        ),
         ("trtllm-serve m --tp_size 8 --ep_size 4 --pp_size 2", "tensorrt-llm", 16),
         ("mpirun -n 8 --oversubscribe trtllm-llmapi-launch trtllm-serve m --tp_size 8", "tensorrt-llm", 8),
         ("trtllm-bench --model m throughput --tp 4 --ep 4", "tensorrt-llm", 4),
         ("deepspeed --num_nodes 2 --num_gpus 8 train.py --num-mp 2 --ep_size 4", "deepspeed", 16),
         ("deepspeed --num_nodes=2 --num_gpus=8 --hostfile h train.py --deepspeed ds.json", "deepspeed", 16),
         ("NGPU=8 CONFIG_FILE=x.toml ./run_train.sh --parallelism.tensor_parallel_degree 2", "torchtitan", 8),
-        ("torchrun --nproc_per_node=8 -m torchtitan.train --parallelism.tensor_parallel_degree=2", "torchtitan", 8),
+        (
+            "torchrun --nproc_per_node=8 -m torchtitan.train --parallelism.tensor_parallel_degree=2",
+            "torchtitan",
+            8,
+        ),
         ("torchrun --nproc_per_node=8 run_train.py --config-file c.yaml --parallelism.dp 8", "nanotron", 8),
         ("torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py", "megatron", 16),
         ("megatron --context-parallel-size 2", "megatron", 16),
         ("cd /x && source env.sh; vllm serve m -tp 2", "vllm", 2),
     ],
-)  # fmt: skip
+)
 def test_the_line_names_its_framework(line: str, framework: str, world: int) -> None:
     gpus = 16 if line.startswith("megatron ") else None
     layout = from_line(line, gpus=gpus)

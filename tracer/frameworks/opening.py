@@ -68,17 +68,8 @@ def from_flags(
         model,
         line.env,
     )
-    reading = _read(known, request)
-    scenario = _scenario(reading, request, known)
-    notes = [*parsed.notes, *reading.notes, *_differences(reading, scenario)]
     remark = unknown_note(parsed.unknown, table)
-    return Layout(
-        known.name,
-        reading,
-        scenario,
-        tuple([*notes, remark] if remark else notes),
-        tuple(parsed.unknown),
-    )
+    return _laid_out(known, request, parsed.notes, [remark] if remark else [], tuple(parsed.unknown))
 
 
 def from_line(
@@ -98,6 +89,16 @@ def from_line(
             "begin it with the framework's name, such as 'vllm -tp 8'",
         )
     return from_flags(found, text, gpus=gpus, gpus_per_node=gpus_per_node, model=model)
+
+
+def _laid_out(
+    known: Framework, request: Request, before: list[Note], after: list[Note], unknown: tuple[str, ...]
+) -> Layout:
+    """The layout of a request, with remarks about its flags before and after the framework's own."""
+    reading = _read(known, request)
+    scenario = _scenario(reading, request, known)
+    notes = (*before, *reading.notes, *_differences(reading, scenario), *after)
+    return Layout(known.name, reading, scenario, notes, unknown)
 
 
 def _parsed(
