@@ -170,11 +170,21 @@ def test_configuration_files(name: str, tmp_path: Path) -> None:
     assert layout.scenario.mesh.size_of("tp") == 8
 
 
-def test_flags_win_over_the_file() -> None:
-    file = {"tensor_parallel_size": 8, "cp_config": {"cp_type": "HELIX"}, "context_parallel_size": 2}
-    layout = from_flags("trtllm", "--tp_size 4", gpus=8, file=file)
+def test_flags_win_over_the_file_but_in_tensorrt_llm() -> None:
+    file = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
+    layout = from_flags("vllm", "-tp 2", gpus=8, file=file)
+    assert layout.scenario.mesh.size_of("tp") == 2
+    assert layout.scenario.mesh.size_of("pp") == 2
+    layout = from_flags("trtllm", "--tp_size 2", gpus=8, file=file)
     assert layout.scenario.mesh.size_of("tp") == 4
-    assert layout.scenario.mesh.size_of("cp") == 2
+    (note,) = [note for note in layout.warnings if note.code == "file_overrides_flag"]
+    assert "the file sets --tp_size to 4" in note.message
+
+
+def test_json_settings_of_a_file() -> None:
+    file = {"cp_config": {"cp_type": "HELIX"}, "context_parallel_size": 2, "tensor_parallel_size": 4}
+    layout = from_flags("trtllm", "--ep_size 8", gpus=8, file=file)
+    assert layout.framework_groups["moe_ep"] == [list(range(8))]
 
 
 def test_unknown_keys_of_a_file_are_counted_and_refused_with_strict() -> None:

@@ -157,3 +157,19 @@ def test_a_quote_that_does_not_close() -> None:
 def test_reading_lines_opens_no_file_and_warns_of_one(tmp_path: object) -> None:
     layout = from_flags("vllm", "--config no-such-file.yaml -tp 2", gpus=2)
     assert "config_file_not_read" in {note.code for note in layout.warnings}
+
+
+def test_long_texts_take_time_in_proportion() -> None:
+    import time
+
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="a quote that does not close"):
+        from_flags("vllm", "-tp 2 '" + "x\n" * 100_000, gpus=2)
+    with pytest.raises(ConfigError, match="are more than 500000 characters"):
+        from_flags("vllm", "x" * 500_001, gpus=2)
+    assert time.monotonic() - started < 10
+
+
+def test_quotes_hold_comments_and_newlines() -> None:
+    line = read_lines("vllm serve 'a # b\nc' -tp 2 # -tp 4\n# -tp 8")
+    assert line.words == ["a # b\nc", "-tp", "2"]

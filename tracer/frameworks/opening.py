@@ -42,7 +42,8 @@ def from_flags(
     ``argv`` holds flags, or a whole shell line with its launcher and environment. ``gpus`` is every GPU
     there is; None takes what the line says, or what the flags multiply to. ``gpus_per_node`` is the
     launcher's count, else 8. ``file`` holds the tables of the framework's own configuration file, which
-    flags override. ``strict`` refuses flags that are not in the framework's table.
+    flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
+    framework's table.
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
@@ -104,14 +105,10 @@ def _laid_out(
 def _parsed(
     line: LaunchLine, table: FlagTable, file: Mapping[str, object] | None, strict: bool, known: Framework
 ) -> Parsed:
-    """Settings of the file and the flags together; flags win."""
+    """Settings of the file and the flags together."""
     parsed = parse(line.words, table)
     if file is not None:
-        from tracer.frameworks.config_files import settings_from
-
-        from_file = settings_from(file, table)
-        parsed.values = {**from_file.values, **parsed.values}
-        parsed.unknown = [*parsed.unknown, *from_file.unknown]
+        _merge_file(parsed, file, table, known)
     elif "config_file" in parsed.values:
         name = table.by_dest()["config_file"].name
         parsed.notes.append(
@@ -127,6 +124,28 @@ def _parsed(
         fix = f"did you mean {near}?" if near else "drop it, or drop --strict"
         raise ConfigError(unknown, None, f"is not a flag of {known.title} that is known here", fix)
     return parsed
+
+
+def _merge_file(parsed: Parsed, file: Mapping[str, object], table: FlagTable, known: Framework) -> None:
+    """Add a configuration file's settings; flags override them unless the framework says otherwise."""
+    from tracer.frameworks.config_files import settings_from
+
+    found = settings_from(file, table)
+    if known.file_wins:
+        for dest in found.values.keys() & parsed.values.keys():
+            if found.values[dest] != parsed.values[dest]:
+                name = table.by_dest()[dest].name
+                parsed.notes.append(_overridden(name, found.values[dest], known.title))
+    parsed.values = parsed.values | found.values if known.file_wins else found.values | parsed.values
+    parsed.unknown.extend(found.unknown)
+
+
+def _overridden(name: str, value: object, title: str) -> Note:
+    return Note(
+        "file_overrides_flag",
+        f"the file sets {name} to {value}, and in {title} the file wins over the flag",
+        f"change the file, or drop {name}",
+    )
 
 
 def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
