@@ -213,3 +213,22 @@ def test_many_words_and_deep_tables_are_refused() -> None:
     bomb = "\n".join(["a: &b0 [x, x]", *lines])
     with pytest.raises(ConfigError, match="is too large"):
         from_flags("vllm", [], gpus=2, file=parse_config(bomb, ".yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "message"),
+    [
+        ("sglang", "--tp 2 --ep-num-redundant-experts 1000000000", "physical experts"),
+        ("vllm", "-dp 2 -ep --enable-eplb --num-redundant-experts 1000000000", "physical experts"),
+        ("megatron", "--hierarchical-context-parallel-sizes" + " 1" * 70, "are more than 16 levels"),
+        ("megatron", "--hierarchical-context-parallel-sizes" + " 1" * 5000, "are more than 4096"),
+        (
+            "trtllm",
+            '--dwdp_config \'{"dwdp_size": 2, "num_experts_per_worker": 1000000000}\'',
+            "local ranges of 1000000000 experts",
+        ),
+    ],
+)
+def test_sizes_that_would_fill_memory_are_refused(name: str, flags: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_flags(name, flags, gpus=2, model=MODELS[1])

@@ -173,3 +173,20 @@ def test_long_texts_take_time_in_proportion() -> None:
 def test_quotes_hold_comments_and_newlines() -> None:
     line = read_lines("vllm serve 'a # b\nc' -tp 2 # -tp 4\n# -tp 8")
     assert line.words == ["a # b\nc", "-tp", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gpus", "per_node"),
+    [
+        ("sglang", "--tp 16 --nnodes 4", None, 4),
+        ("vllm", "-tp 16 --nnodes 2", None, 8),
+        ("vllm", "-tp 16 --nnodes 4", 16, 4),
+        ("trtllm", "--tp_size 8 --gpus_per_node 4", None, 4),
+        ("vllm", "-tp 8", None, 8),
+    ],
+)
+def test_node_sizes_come_from_the_frameworks_own_flags(
+    name: str, flags: str, gpus: int | None, per_node: int
+) -> None:
+    assert from_flags(name, flags, gpus=gpus).scenario.cluster.gpus_per_node == per_node
+    assert from_flags(name, flags, gpus=gpus, gpus_per_node=2).scenario.cluster.gpus_per_node == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer.axes import DENSE_AXES, EXPERT_AXES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tracer.rank_grid import IntArray
     from tracer.scenario import Scenario
 
-MAX_COMPARED_RANKS = 1 << 14
+MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
 
 
@@ -64,11 +65,13 @@ def from_flags(
     request = Request(
         Settings(table.by_dest(), parsed.values),
         _gpus(gpus, line),
-        _per_node(gpus_per_node, line),
+        _per_node(gpus_per_node, line, parsed) or DEFAULT_GPUS_PER_NODE,
         version,
         model,
         line.env,
     )
+    if _per_node(gpus_per_node, line, parsed) is None:
+        request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
     return _laid_out(known, request, parsed.notes, [remark] if remark else [], tuple(parsed.unknown))
 
@@ -166,10 +169,21 @@ def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
     return gpus
 
 
-def _per_node(gpus_per_node: int | None, line: LaunchLine) -> int:
+def _per_node(gpus_per_node: int | None, line: LaunchLine, parsed: Parsed) -> int | None:
+    """GPUs of a node, of the caller, the launcher, or the framework's own flag; None where nothing says."""
     if gpus_per_node is not None:
         return check_int("gpus_per_node", gpus_per_node)
-    return line.counts.per_node or DEFAULT_GPUS_PER_NODE
+    own = parsed.values.get("gpus_per_node")
+    return line.counts.per_node or (own if isinstance(own, int) else None)
+
+
+def _over_nodes(request: Request, known: Framework) -> Request:
+    """The request with nodes as large as the framework's own ``--nnodes`` makes them."""
+    nodes = request.settings.maybe("nnodes") if "nnodes" in request.settings.flags else None
+    if nodes is None or nodes == 1:
+        return request
+    gpus = request.gpus or _read(known, request).world_size
+    return replace(request, gpus_per_node=max(1, -(-gpus // nodes)))
 
 
 def _read(known: Framework, request: Request) -> Reading:
