@@ -49,7 +49,7 @@ def _parse_yaml(text: str) -> object:
         import yaml
     except ImportError as error:
         raise ConfigError(
-            "--file", "YAML", "needs PyYAML", "pip install pyyaml, or give the file as JSON"
+            "--file", "YAML", "needs PyYAML", "pip install 'tokentrip[frameworks]', or give the file as JSON"
         ) from error
     try:
         return yaml.safe_load(text)
