@@ -19,6 +19,7 @@ COMMANDS = {
     "groups": "app.commands.groups:groups_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
+    "replay": "app.commands.replay:replay_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2

@@ -65,8 +65,9 @@ class ExpertMap:
         return ties[self.position % len(ties)]
 
     def _is_near(self, ep_rank: int, sender: int) -> bool:
+        """An EP rank is on the sender's island when one of its etp ranks is."""
         island = self.cluster.island[sender]
-        return all(self.cluster.island[rank] == island for rank in self.ranks_of(ep_rank, sender))
+        return any(self.cluster.island[rank] == island for rank in self.ranks_of(ep_rank, sender))
 
     def gpus(self, expert: int, sender: int) -> list[int]:
         """The GPUs (one for each etp) that compute this expert for this sender."""
