@@ -12,9 +12,11 @@ from tracer.errors import ConfigError
 
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
+    "causal": "app.commands.causal:causal_command",
     "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
     "export": "app.commands.export:export_command",
+    "fits": "app.commands.fits:fits_command",
     "from": "app.commands.from_:from_command",
     "groups": "app.commands.groups:groups_command",
     "kv": "app.commands.kv:kv_command",
