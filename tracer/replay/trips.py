@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.hop import Hop, HopKind, Part
-from tracer.itinerary import Rider, prefill
+from tracer.itinerary import Rider, itinerary
 from tracer.replay.ledger import Move, Place
 from tracer.trip import take_trip
 
@@ -98,7 +98,7 @@ def _hops(run: Run, row: int) -> Iterator[Hop]:
         yield from take_trip(token_scenario(run, row)).hops
         return
     rider = Rider(int(batch.position[row]), int(batch.home[row]), False, _picks(run, row))
-    for build, where in prefill(run.scenario, rider):
+    for build, where in itinerary(run.scenario, rider):
         yield build(run.scenario, where)
 
 
