@@ -12,8 +12,10 @@ from tracer.errors import ConfigError
 
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
+    "causal": "app.commands.causal:causal_command",
     "completion": "app.commands.completion:completion_command",
     "export": "app.commands.export:export_command",
+    "fits": "app.commands.fits:fits_command",
     "generate": "app.commands.generate:generate_command",
     "groups": "app.commands.groups:groups_command",
     "kv": "app.commands.kv:kv_command",

@@ -21,6 +21,7 @@ from tracer.kv_room import kv_room
 from tracer.kv_text import kv_text
 from tracer.last_trip import last_trip
 from tracer.pools import Pools
+from tracer.residency import residency_of
 from tracer.scenario import Scenario
 
 Table = dict[str, Any]
@@ -49,11 +50,22 @@ def test_room_counts_positions_bytes_and_what_is_left() -> None:
     assert [room.rank for room in rooms] == [8, 9, 10, 11, 24, 25, 26, 27]
     assert {room.positions for room in rooms} == {32}
     assert {room.bytes_per_position for room in rooms} == {4 * 2 * 4 * 128 * 2}
-    assert rooms[0].left_bytes == 80 * 2**30 - 32 * 8192
+    weights = residency_of(scenario, 8).weight_bytes
+    assert rooms[0].left_bytes == 80 * 2**30 - weights - 32 * 8192
+    assert "after weights and before activations" in kv_text(scenario)
+    unsized = changed_model(scenario, expert_hidden=None)
+    assert kv_room(unsized)[0].left_bytes == 80 * 2**30 - 32 * 8192
+    assert "whose sizes the model does not state" in kv_text(unsized)
     assert "room for positions" in kv_text(scenario)
     assert "name cluster.hardware" in kv_text(
         Scenario.from_dict({"model": {"layers": 1, "hidden": 8, "heads": 2}})
     )
+
+
+def changed_model(scenario: Scenario, **changes: Any) -> Scenario:
+    table = scenario.to_dict()
+    table["model"] |= changes
+    return Scenario.from_dict(table)
 
 
 @st.composite
@@ -63,7 +75,7 @@ def deployments(draw: st.DrawFn, phase: str, prompt: int, model: Table | None = 
     mesh = draw(meshes(layers, ["ag_rs"]))
     mesh = {key: value for key, value in mesh.items() if key not in ("ep", "etp", "contract", "edp")}
     if model is None:
-        model = {key: value for key, value in draw(models(layers, mesh.get("tp", 1))).items()}
+        model = dict(draw(models(layers, mesh.get("tp", 1))))
         for key in ("experts", "expert_hidden", "shared_experts", "shared_hidden", "dense_layers"):
             model.pop(key, None)
     else:
@@ -195,7 +207,10 @@ def test_the_transfer_as_a_picture() -> None:
 def test_a_decode_pool_that_cannot_hold_the_kv_is_refused() -> None:
     prefill = tracer.load_scenario("six-cuts").to_dict()
     prefill["token"] = {"prompt": 4_000_000}
-    rule = r"pools.decode='8 requests of 4,000,001 positions' cannot hold the K/V: GPU 4 would keep 131 GB of 85.9 GB"
+    rule = (
+        r"pools.decode='8 requests of 4,000,001 positions' cannot hold the K/V: GPU 4 would keep 131 GB of "
+        r"the 84.3 GB that weights leave"
+    )
     with pytest.raises(ConfigError, match=rule + r"; try 2 a CP rank \(token.batch\)"):
         Pools.join(Scenario.from_dict(prefill), decode_pool())
     prefill["token"] = {"prompt": 40_000_000}

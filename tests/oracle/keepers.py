@@ -47,7 +47,7 @@ class Keepers:
         return dealt[tp_rank * run : (tp_rank + 1) * run]
 
     def of(self, replica: int, position: int, layer: int) -> dict[int, list[int]]:
-        """rank -> heads it keeps of a position in a layer."""
+        """Heads that each rank keeps of a position in a layer, by rank."""
         dcp, interleave = self.options.get("dcp", 1), self.options.get("dcp_interleave", 1)
         turn = position // interleave // self.mesh.sizes["cp"] % dcp
         kept = {}

@@ -46,7 +46,8 @@ class GenerationReport:
         """The report as JSON values."""
         names = (
             "ok", "steps", "fault", "max_abs_error", "equal", "tokens_equal", "transfers_equal",
-            "owners_equal", "bytes_moved", "bytes_logged", "context_bytes", "transfer_bytes", "first_difference",
+            "owners_equal", "bytes_moved", "bytes_logged", "context_bytes", "transfer_bytes",
+            "first_difference",
         )  # fmt: skip
         tokens = {str(replica): words for replica, words in self.tokens.items()}
         return {**{name: getattr(self, name) for name in names}, "tokens": tokens}
