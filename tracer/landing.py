@@ -51,7 +51,7 @@ class Landing:
         """CP coordinates of the homes of an array of positions."""
         import numpy as np
 
-        if not self._is_zigzag:
+        if not self.is_zigzag:
             return positions // (self.padded // self.cp)
         chunks = positions // (self.padded // (2 * self.cp))
         return np.minimum(chunks, 2 * self.cp - 1 - chunks)

@@ -93,8 +93,8 @@ def start(
         raise ConfigError("mesh.shared_routed", True, rule, "try shared_routed = false")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
-    _check_size(scenario)
-    _check_rows(scenario, prompt_lengths(scenario, prompts))
+    check_size(scenario)
+    check_rows(scenario, prompt_lengths(scenario, prompts))
     batch = Batch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.need_model(), seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
@@ -139,7 +139,7 @@ def first_difference(run: Run, comparison: Comparison, broken: str | None = None
     return "; ".join([*told, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
-def _check_size(scenario: Scenario) -> None:
+def check_size(scenario: Scenario) -> None:
     """Refuse a model whose weights would not fit as float64.
 
     Raises:
@@ -160,7 +160,7 @@ def _check_size(scenario: Scenario) -> None:
         )
 
 
-def _check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
+def check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
     """Refuse a batch, or a mesh, that would take too long.
 
     Raises:
