@@ -5,7 +5,7 @@
 every row's itinerary, the engine's own, and ``run`` moves what it says. Then the model: ``ends`` (the
 embedding and the LM head), ``attention``, ``feed_forward``, ``moe`` and its three contracts, ordered by
 ``forward``. ``one_device`` is the same model without a mesh; ``checks``, ``trips`` and ``closed_forms``
-compare, ``prove`` reports, and ``look`` shows one token's numbers.
+compare, ``prove`` reports, and ``hop_numbers`` shows one token's numbers.
 
 >>> from tracer import load_scenario
 >>> from tracer.replay import replay
@@ -14,7 +14,7 @@ True
 """
 
 from tracer.replay.faults import Fault, faults_of
-from tracer.replay.look import Look, look
+from tracer.replay.hop_numbers import Look, look
 from tracer.replay.prove import replay
 from tracer.replay.report import ReplayReport
 
