@@ -38,7 +38,7 @@ def test_agrees_with_the_closed_forms(reports: dict[str, ReplayReport], name: st
 
 
 def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayReport]) -> None:
-    """Td/2 over tp, Td/(2g) over cp, Td/4 a stage boundary, for each GPU; Td over ep when picks are counted."""
+    """Td/2 over tp, Td/(2g) over cp, Td/4 a stage boundary, for each GPU; Td over ep by picks."""
     from dataclasses import replace
 
     report = reports["six-cuts"]
