@@ -148,7 +148,8 @@ def check_length(scenario: Scenario) -> None:
     mesh, model = scenario.mesh, scenario.need_model()
     tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
     sources = tp if scenario.plan.sp == Sp.OFF else 1
-    fan_out = 2 * (model.top_k or 0) * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    picks = (model.top_k or 0) + len(scenario.always_picked)
+    fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
     layer = 6 + 6 * tp + tp * cp + (2 * sources * (fan_out + 1) if model.experts else 0)
     if scenario.plan.contract == Contract.DWDP and model.experts:
         layer += sources * model.experts

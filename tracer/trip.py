@@ -77,17 +77,23 @@ class Trip:
     def to_dict(self) -> dict[str, Any]:
         """The trip as JSON values; ``tracer/schema/trip.schema.json`` describes them."""
         from tracer.scenario_write import scenario_to_dict
+        from tracer.timing.trip_time import trip_time
 
-        scenario = self.scenario
+        scenario, times = self.scenario, trip_time(self)
+        clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
         return {
             "schema": SCHEMA,
             "scenario": scenario_to_dict(scenario),
             "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
             "touched": list(self.touched),
             "log": self.log.to_dict(),
+            "seconds": times.seconds,
+            "seconds_assume": times.assumption,
             "hops": [
-                _hop_to_dict(i, hop, tally)
-                for i, (hop, tally) in enumerate(zip(self.hops, self.tallies, strict=True))
+                _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
+                for i, (hop, tally, (spent, since)) in enumerate(
+                    zip(self.hops, self.tallies, clock, strict=True)
+                )
             ],
         }
 

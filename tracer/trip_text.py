@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tracer.hop import Hop, HopKind
 from tracer.routing import describe_draw
+from tracer.timing.trip_time import trip_time
+from tracer.timing.units import format_seconds
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -71,6 +73,9 @@ def _notes(scenario: Scenario) -> list[str]:
     missing = model.moe_layers - len(scenario.picks)
     if missing > 0:
         notes.append(f"picks of {missing} MoE layers {describe_draw(model, scenario.seed)}")
+    if scenario.always_picked and model.moe_layers:
+        shared = ", ".join(map(str, scenario.always_picked))
+        notes.append(f"shared experts are routed: expert {shared} is in every pick")
     layers = scenario.stage_layers
     if len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")
@@ -93,16 +98,21 @@ def trip_text(trip: Trip) -> str:
         mesh_line(scenario),
         "",
         f"{'layer':>5}  {'hop':<15} {'GPUs':>5} {word + ' crossings':>14} {'ops':>4}  {'bytes':>10}  "
+        f"{'time':>8} {'total':>8}  "
         "from → to (⇒ over IB)",
     ]
-    for hop, tally in zip(trip.hops, trip.tallies, strict=True):
+    times = trip_time(trip)
+    clock = zip(times.hops, times.cumulative_seconds, strict=True)
+    for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
         moved = sum(t.bytes for t in hop.transfers)
         dead = "  (dead work)" if hop.dead else ""
         note = f"  [{hop.note}]" if hop.note else ""
         apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
         lines.append(
             f"{hop.layer or '-':>5}  {hop.kind:<15} {tally.gpus_touched:>5} {tally.node_crossings:>14} "
-            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  {_moves(hop)}{dead}{note}"
+            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  "
+            f"{format_seconds(spent.seconds):>8} {format_seconds(since):>8}  {_moves(hop)}{dead}{note}"
         )
-    lines += ["", *(f"note: {note}" for note in _notes(scenario)), "Trip log: " + log_line(trip.log, word)]
+    notes = [*_notes(scenario), f"times: {times.assumption}"]
+    lines += ["", *(f"note: {note}" for note in notes), "Trip log: " + log_line(trip.log, word)]
     return "\n".join(lines)

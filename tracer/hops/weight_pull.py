@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.dtype import BYTES
+from tracer import parameters
 from tracer.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.hops.moves import make_hop, moe_sources, send
 from tracer.hops.routes import choose_ep_rank
+from tracer.weight_format import WeightFormat
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 
 def expert_bytes(scenario: Scenario) -> int:
-    """Bytes of one routed expert: gate, up and down projections in the weights' dtype."""
-    model = scenario.need_model()
-    why = "size an expert"
-    elements = 3 * model.need("hidden", why) * model.need("expert_hidden", why)
-    return elements * BYTES[scenario.dtype.weights]
+    """Bytes of one routed expert: gate, up and down projections.
+
+    They are stored as the model says; where it says nothing, in the scenario's weights dtype.
+    """
+    return parameters.expert_bytes(scenario.need_model(), WeightFormat(scenario.dtype.weights))
 
 
 def weight_pull(scenario: Scenario, where: Where) -> Hop:
