@@ -12,11 +12,13 @@ from tracer.errors import ConfigError
 
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
+    "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
     "export": "app.commands.export:export_command",
     "groups": "app.commands.groups:groups_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
+    "time": "app.commands.time_:time_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2
