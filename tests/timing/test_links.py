@@ -103,7 +103,9 @@ def test_busbw_factors_are_those_of_nccl_tests(kind: str, factor: float):
     assert busbw_factor(kind, 4) == factor
 
 
-@given(st.sampled_from(COLLECTIVES), st.integers(2, 64), st.floats(1, 1e12), st.sampled_from(["ring", "direct"]))
+@given(
+    st.sampled_from(COLLECTIVES), st.integers(2, 64), st.floats(1, 1e12), st.sampled_from(["ring", "direct"])
+)
 def test_without_latency_the_bus_runs_at_the_links_rate(kind: str, ranks: int, size: float, algorithm: str):
     seconds = collective_seconds(kind, size, ranks, Link(50e9), algorithm)
     assert busbw(kind, size, ranks, seconds) == pytest.approx(50e9)
@@ -131,7 +133,7 @@ def test_a_group_of_one_takes_no_time():
 
 @given(BAD_NUMBERS)
 def test_bad_bytes_are_refused(size: object):
-    with pytest.raises(ConfigError, match="total_bytes=.*must be a finite number of 0 or more"):
+    with pytest.raises(ConfigError, match=r"total_bytes=.*must be a finite number of 0 or more"):
         collective_seconds("all_gather", size, 4, Link(1e9))  # type: ignore[arg-type]
 
 

@@ -1,9 +1,10 @@
-"""Predictions beside measurements: the errors as stated bounds, the fits done again, the arithmetic checked."""
+"""Predictions beside measurements: errors as stated bounds, fits done again, arithmetic checked."""
 
 from __future__ import annotations
 
 import pytest
 
+import tracer
 from tracer.cluster import Link
 from tracer.errors import ConfigError
 from tracer.timing.comparison import Comparison, Row
@@ -26,7 +27,6 @@ from tracer.timing.published_dwdp import (
     source_group,
 )
 from tracer.timing.published_nccl import GROUPS, KINDS, compare_nccl, fit_collective
-import tracer
 from tracer.weight_format import WeightFormat
 
 NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
@@ -111,7 +111,9 @@ def test_ep16_is_bound_by_nvlink_and_ep32_by_ib():
     bound = {}
     for each in exchanges("deepep_normal"):
         time = exchange_time(
-            each.copies.nvlink * each.rows * each.row_bytes, each.copies.ib * each.rows * each.row_bytes, rates
+            each.copies.nvlink * each.rows * each.row_bytes,
+            each.copies.ib * each.rows * each.row_bytes,
+            rates,
         )
         bound[each.name] = time.binding
     assert (bound["EP16 dispatch"], bound["EP32 dispatch"], bound["EP64 combine"]) == ("nvlink", "ib", "ib")
@@ -190,7 +192,7 @@ def test_names_that_do_not_ship_are_refused_with_the_nearest():
         profile("h100-ncl")
     with pytest.raises(ConfigError, match=r"published='depep_normal' .* did you mean 'deepep_normal'"):
         published("depep_normal")
-    with pytest.raises(ConfigError, match="all_reduce/16.* was not measured"):
+    with pytest.raises(ConfigError, match=r"all_reduce/16.* was not measured"):
         nccl_table("all_reduce", 16)
     with pytest.raises(ConfigError, match="was not fitted in h100-nccl"):
         profile("h100-nccl").collective("all_reduce", 16)

@@ -22,7 +22,14 @@ from tracer.timing.operators import (
     moe_layer,
     rate_of,
 )
-from tracer.timing.roofline import expert_points, expert_roof, layer_time, operator_time, ridge, weight_intensity
+from tracer.timing.roofline import (
+    expert_points,
+    expert_roof,
+    layer_time,
+    operator_time,
+    ridge,
+    weight_intensity,
+)
 from tracer.weight_format import WeightFormat
 from tracer.weight_matrices import Part
 
@@ -128,7 +135,9 @@ def test_every_preset_has_a_layer(name: str):
 @given(st.integers(1, 4096), st.integers(1, 4096))
 def test_more_tokens_never_take_less_time(first: int, second: int):
     low, high = sorted((first, second))
-    times = [layer_time(moe_layer(V3, Batch.prompts(n), expert_load(V3, n)), H100).seconds for n in (low, high)]
+    times = [
+        layer_time(moe_layer(V3, Batch.prompts(n), expert_load(V3, n)), H100).seconds for n in (low, high)
+    ]
     assert times[0] <= times[1]
 
 
