@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test chromium fuzz lint types doctest docs bench bench-ui constraints clean
+.PHONY: help setup app test tools fuzz lint types doctest docs bench bench-ui constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,11 +24,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 app: $(INSTALLED)  ## serve the explorer on this machine
 	$(BIN)/tokentrip app
 
-test: $(INSTALLED) chromium  ## run the tests
+test: $(INSTALLED) tools  ## run the tests
 	$(BIN)/pytest
 
-chromium:
-	@sh scripts/ensure_chromium.sh
+tools:
+	@sh scripts/ensure_tools.sh
 
 fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
 	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz
@@ -48,7 +48,7 @@ docs: $(INSTALLED)  ## build the site into docs/_build
 bench: $(INSTALLED)  ## ratios of the engine against named baselines
 	$(BIN)/python -m benchmarks
 
-bench-ui: $(INSTALLED) chromium  ## time the explorer's pages in a browser
+bench-ui: $(INSTALLED) tools  ## time the explorer's pages in a browser
 	$(BIN)/python -m benchmarks.pages
 
 constraints:  ## write constraints.txt anew, from the newest releases

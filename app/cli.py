@@ -18,6 +18,7 @@ COMMANDS = {
     "groups": "app.commands.groups:groups_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
+    "replay": "app.commands.replay:replay_command",
     "time": "app.commands.time_:time_command",
     "trip": "app.commands.trip:trip_command",
 }

@@ -9,10 +9,19 @@ import math
 from itertools import pairwise, permutations
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, landing_table
 
 Scenario = dict[str, Any]
+
+#: A scenario is some sixty draws: slow to draw, long where there are many slots.
+_BIG = [HealthCheck.too_slow, HealthCheck.data_too_large]
+#: As many examples as the profile says, for the comparison with the oracle.
+many = settings(suppress_health_check=_BIG)
+#: A tenth of them, for what holds of every trip whoever counts it.
+few = settings(suppress_health_check=_BIG, max_examples=max(100, settings.default.max_examples // 10))
+
 ORDERS = ["-".join(order) for order in permutations(("tp", "cp", "dp", "pp"))]
 EXPERT_ORDERS = ["-".join(order) for order in permutations(("etp", "ep", "edp"))]
 SP = ["megatron", "off", "before_dispatch"]
@@ -40,6 +49,17 @@ def _choose(draw: st.DrawFn, table: Scenario, key: str, options: list[Any]) -> A
 
 def _distinct(elements: st.SearchStrategy[int], count: int) -> st.SearchStrategy[list[int]]:
     return st.lists(elements, min_size=count, max_size=count, unique=True)
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, items: list[Any]) -> list[Any]:
+    """Any permutation of a few items; many are dealt into piles and cut, which costs two draws."""
+    if len(items) <= 12:
+        return list(draw(st.permutations(items)))
+    piles = draw(st.integers(1, 7), label="piles")
+    cut = draw(st.integers(0, len(items) - 1), label="cut")
+    dealt = [item for pile in range(piles) for item in items[pile::piles]]
+    return dealt[cut:] + dealt[:cut]
 
 
 @st.composite
@@ -123,22 +143,24 @@ def moe_layers(model: Scenario) -> list[int]:
 def slot_tables(draw: st.DrawFn, experts: int, ep: int) -> list[int]:
     """Every expert at least once, replicas in the rest, slots a multiple of ep."""
     count = ep * (-(-experts // ep) + draw(st.integers(0, 2), label="extra slots a GPU"))
-    extra = draw(st.lists(st.integers(0, experts - 1), min_size=count - experts, max_size=count - experts))
-    held = [*range(experts), *extra]
-    shuffled = draw(st.booleans(), label="shuffle the slots")
-    return list(draw(st.permutations(held))) if shuffled else held
+    first, step = draw(st.integers(0, experts - 1)), draw(st.integers(0, 5), label="next replica")
+    replicas = [(first + step * place) % experts for place in range(count - experts)]
+    return list(draw(shuffled([*range(experts), *replicas])))
 
 
 @st.composite
-def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenario]:
-    """(placement, picks); completes the model with its experts and top_k."""
+def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple[Scenario, Scenario]:
+    """(placement, picks); completes the model with its experts and top_k.
+
+    ``always`` shared experts are served as routed ones: they take slots, and the router never names them.
+    """
     top_k = draw(st.integers(1, 8), label="top_k")
     kind = draw(st.sampled_from(["linear", "round_robin", "remainder", "table"]), label="placement")
     placement: Scenario = {}
     if kind in ("linear", "round_robin"):
-        count = ep * (-(-top_k // ep) + draw(st.integers(0, 2)))
+        count = ep * (-(-(top_k + always) // ep) + draw(st.integers(0, 2)))
     else:
-        count = max(top_k, ep) + draw(st.integers(0, 9))
+        count = max(top_k + always, ep) + draw(st.integers(0, 9))
     if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
         placement["kind"] = "round_robin"
     if kind == "remainder":
@@ -149,8 +171,8 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenar
     own_table = bool(layers) and draw(st.booleans(), label="a table of its own")
     if kind == "table" and own_table:
         placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
-    model.update(experts=count, top_k=top_k)
-    distinct = _distinct(st.integers(0, count - 1), top_k)
+    model.update(experts=count - always, top_k=top_k)
+    distinct = _distinct(st.integers(0, count - always - 1), top_k)
     return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
 
 
@@ -164,7 +186,7 @@ def clusters(draw: st.DrawFn, world: int) -> Scenario:
     if scattered:
         nodes += draw(st.integers(0, 1), label="spare nodes")
         places = [[node, local] for node in range(nodes) for local in range(per_node)]
-        cluster["placement"] = draw(st.permutations(places))[:world]
+        cluster["placement"] = draw(shuffled(places))[:world]
     if scattered or draw(st.booleans(), label="nodes said"):
         cluster["nodes"] = nodes
     _choose(draw, cluster, "nodes_per_island", divisors(nodes))
@@ -209,6 +231,21 @@ def dtypes(draw: st.DrawFn) -> Scenario:
     return dtype
 
 
+def world_size(mesh: Scenario) -> int:
+    """Ranks of a mesh table."""
+    return math.prod(mesh.get(axis, 1) for axis in ("tp", "cp", "dp", "pp"))
+
+
+@st.composite
+def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
+    """How many shared experts are served as routed ones: none, or all of them, then as wide as the routed."""
+    if not model.get("shared_experts") or mesh.get("shared_tp") or not draw(st.booleans()):
+        return 0
+    mesh["shared_routed"] = True
+    model["shared_hidden"] = model["shared_experts"] * model["expert_hidden"]
+    return int(model["shared_experts"])
+
+
 @st.composite
 def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
     """A whole valid prefill scenario, every pick given, at most 256 ranks."""
@@ -216,10 +253,10 @@ def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Sce
     mesh = draw(meshes(layers, contracts))
     model = draw(models(layers, mesh.get("tp", 1)))
     scenario: Scenario = {"model": model}
-    world = mesh.get("tp", 1) * mesh.get("cp", 1) * mesh.get("dp", 1) * mesh.get("pp", 1)
-    parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world)), "dtype": draw(dtypes())}
+    parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world_size(mesh))), "dtype": draw(dtypes())}
     if "experts" in model:
-        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1)))
+        always = draw(_routed_shared(model, mesh))
+        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1), always))
     parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
     scenario.update({name: part for name, part in parts.items() if part})
     return scenario

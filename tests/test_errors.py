@@ -132,7 +132,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"placement": {"kind": "table", "slots": list(range(31))}},
         r"must divide over ep 16 \(slots % ep == 0\); try 32 slots",
     ),
-    ("placement.slots", {"placement": {"kind": "table", "slots": [0] * 32}}, r"must hold every expert; 1 has none"),
+    (
+        "placement.slots",
+        {"placement": {"kind": "table", "slots": [0] * 32}},
+        r"must hold every expert; 1 has none",
+    ),
     (
         "placement.kind",
         {"placement": {"kind": "linaer"}},

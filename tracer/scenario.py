@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
 from tracer.landing import Landing
-from tracer.plan import Contract, Plan, split_layers
+from tracer.plan import Contract, Plan, placed_experts, split_layers
 from tracer.routing import check_picks, draw_picks
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class Scenario:
         if self.model is not None:
             _check_heads(self.model, self.mesh)
             check_picks(self.model, dict(self.picks))
+            if self.plan.shared_routed:
+                placed_experts(self.model, self.plan)
             layers = split_layers(self.model.layers, self.mesh.stages, self.plan.stage_layers)
         object.__setattr__(self, "stage_layers", layers)
         replica, position, home = _find_token(self)
@@ -166,14 +168,24 @@ class Scenario:
         return self.placement
 
     def layer_picks(self) -> dict[int, tuple[int, ...]]:
-        """Experts of this token in every MoE layer, given or drawn, by layer."""
+        """Experts of this token in every MoE layer, given or drawn, by layer.
+
+        Given and drawn picks are the router's ``top_k``; shared experts that are routed come after them.
+        """
         model = self.need_model()
         given = dict(self.picks)
         moe = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
-        if all(layer in given for layer in moe):
-            return given
-        drawn = draw_picks(model, len(moe), seed=self.seed, replica=self.replica, position=self.position)
-        return {layer: given.get(layer, picks) for layer, picks in zip(moe, drawn, strict=True)}
+        if not all(layer in given for layer in moe):
+            drawn = draw_picks(model, len(moe), seed=self.seed, replica=self.replica, position=self.position)
+            given = {layer: given.get(layer, picks) for layer, picks in zip(moe, drawn, strict=True)}
+        return {layer: (*picks, *self.always_picked) for layer, picks in given.items()}
+
+    @property
+    def always_picked(self) -> range:
+        """Experts that every token picks: the shared ones, where they are routed too."""
+        routed = (self.model.experts or 0) if self.model is not None else 0
+        shared = self.model.shared_experts if self.model is not None and self.plan.shared_routed else 0
+        return range(routed, routed + shared)
 
     def with_token(self, **changes: Any) -> Scenario:
         """The same scenario following another token; ``changes`` are fields of :class:`Token`.

@@ -73,6 +73,9 @@ def _notes(scenario: Scenario) -> list[str]:
     missing = model.moe_layers - len(scenario.picks)
     if missing > 0:
         notes.append(f"picks of {missing} MoE layers {describe_draw(model, scenario.seed)}")
+    if scenario.always_picked and model.moe_layers:
+        shared = ", ".join(map(str, scenario.always_picked))
+        notes.append(f"shared experts are routed: expert {shared} is in every pick")
     layers = scenario.stage_layers
     if len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")

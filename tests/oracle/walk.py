@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracle import dense, moe, payloads
-from oracle.experts import ExpertMap
+from oracle.experts import ExpertMap, shared_ids
 from oracle.islands import OracleCluster
 from oracle.landing import prompt_length, token_home
 from oracle.ranks import OracleMesh
@@ -159,7 +159,7 @@ class _Walker:
     def rows(self, contract: str, sender: int, where: ExpertMap) -> tuple[list[Move], list[Move]]:
         if contract == "ag_rs":
             return moe.all_rows(self.scenario, sender, where)
-        picks = self.scenario["picks"][str(self.layer)]
+        picks = self.scenario["picks"][str(self.layer)] + shared_ids(self.scenario)
         if self.options.get("dispatch", "high_throughput") == "low_latency":
             return moe.low_latency(self.scenario, sender, picks, where)
         return moe.high_throughput(self.scenario, sender, picks, where)

@@ -1,4 +1,4 @@
-"""The trip as a Mermaid flowchart: nodes as boxes, GPUs inside, one arrow for each pair that talks.
+"""The trip as Mermaid text: a flowchart of who talks to whom, or a sequence of every transfer.
 
 Renderers refuse more than 500 edges or 50,000 characters (Mermaid's ``maxEdges`` and ``maxTextSize``),
 so a trip over many GPUs is drawn node to node.
@@ -32,15 +32,40 @@ def to_mermaid(trip: Trip) -> str:
     edges = _edges(trip)
     by_gpu = len(trip.touched) <= MAX_GPUS_DRAWN and len(edges) <= MAX_EDGES
     lines = _gpu_lines(trip, edges) if by_gpu else _node_lines(trip, edges)
-    text = (
-        "\n".join(["flowchart LR", f"  %% {log_line(trip.log, trip.scenario.cluster.island_word)}", *lines])
-        + "\n"
-    )
-    drawn = text.count("-->") + text.count("-.->")
-    if drawn > MAX_EDGES or len(text) > MAX_CHARACTERS:
+    return _within_limits(["flowchart LR", _comment(trip), *lines])
+
+
+def to_mermaid_sequence(trip: Trip) -> str:
+    """A sequence diagram: one lifeline for each GPU touched, one message for each transfer, by hop.
+
+    Raises:
+        ConfigError: when the trip is over Mermaid's limits.
+    """
+    lines = [f"  participant g{rank} as GPU {rank}" for rank in trip.touched]
+    for index, hop in enumerate(trip.hops):
+        if not hop.transfers or hop.kind is HopKind.WEIGHT_PULL:
+            continue
+        where = f"layer {hop.layer} {hop.kind}" if hop.layer else str(hop.kind)
+        lines.append(f"  Note over g{hop.transfers[0].src}: {index}. {where}")
+        lines += [
+            f"  g{t.src}{'--)' if t.tier == 'ib' else '->>'}g{t.dst}: {t.role} {t.bytes:,} B"
+            for t in hop.transfers
+        ]
+    return _within_limits(["sequenceDiagram", _comment(trip), *lines])
+
+
+def _comment(trip: Trip) -> str:
+    return f"  %% {log_line(trip.log, trip.scenario.cluster.island_word)}"
+
+
+def _within_limits(lines: list[str]) -> str:
+    """The lines as text, unless a renderer would refuse it."""
+    text = "\n".join(lines) + "\n"
+    arrows = sum(text.count(arrow) for arrow in ("-->", "-.->", "->>", "--)"))
+    if arrows > MAX_EDGES or len(text) > MAX_CHARACTERS:
         raise ConfigError(
             "export",
-            f"{drawn} arrows, {len(text):,} characters",
+            f"{arrows} arrows, {len(text):,} characters",
             f"is over Mermaid's limits of {MAX_EDGES} arrows and {MAX_CHARACTERS:,} characters",
             "export to .svg or .json instead",
         )

@@ -41,7 +41,7 @@ def tied_ep_ranks(
 ) -> Sequence[int]:
     """EP ranks that serve an expert equally well for a source, in slot order.
 
-    Its own, else those wholly in its island, else all that hold the expert; one entry a slot.
+    Its own, else those with a rank in its island, else all that hold the expert; one entry a slot.
     """
     slots = placement.ep_ranks_of(expert)
     if len(slots) == 1:
@@ -52,7 +52,7 @@ def tied_ep_ranks(
     near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
-        if all(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
+        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
     ]
     return near or slots
 

@@ -1,0 +1,90 @@
+"""What pages fetch: a query in, JSON out. Nothing is kept between two requests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import flask
+
+from app.query import scenario_of
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+Payload = dict[str, Any]
+UNPROCESSABLE = 422
+
+
+def register_api(server: flask.Flask) -> None:
+    """Add ``/api/…`` and ``/healthz``."""
+    for name, build in (("trip", trip_payload), ("gpu", gpu_payload), ("presets", presets_payload)):
+        server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
+    server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+
+
+def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
+    def view() -> flask.Response:
+        try:
+            response = flask.jsonify(build(flask.request.args.to_dict()))
+        except ConfigError as error:
+            response = flask.jsonify(error_payload(error))
+            response.status_code = UNPROCESSABLE
+            return response
+        response.headers["Cache-Control"] = "no-cache"
+        response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
+        response.make_conditional(flask.request)
+        return response
+
+    return view
+
+
+def error_payload(error: ConfigError) -> Payload:
+    """An error as its parts, and as the sentence that joins them."""
+    return {
+        "error": {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)},
+    }
+
+
+def trip_payload(query: dict[str, str]) -> Payload:
+    """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
+    from layouts import build_scene, scene_to_dict
+    from layouts.svg import map_svg
+    from tracer.trip import take_trip
+
+    scenario = scenario_of(query)
+    scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
+    return scene_to_dict(scene) | {"map": map_svg(scene), "token": token_payload(scenario)}
+
+
+def token_payload(scenario: Scenario) -> Payload:
+    """Which token is followed, and what may be asked instead."""
+    model = scenario.need_model()
+    return {
+        "position": scenario.position,
+        "prompt": scenario.token.prompt,
+        "replica": scenario.replica,
+        "replicas": scenario.mesh.size_of("dp"),
+        "seed": scenario.seed,
+        "top_k": model.top_k if model.moe_layers else None,
+        "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
+        "given_picks": [layer for layer, _ in scenario.picks],
+    }
+
+
+def gpu_payload(query: dict[str, str]) -> Payload:
+    """One GPU: where it sits, its coordinates, its groups and its experts."""
+    from app.gpu_card import gpu_card
+
+    scenario = scenario_of(query)
+    text = query.get("rank", "")
+    return gpu_card(scenario, int(text) if text.isascii() and text.isdigit() else -1)
+
+
+def presets_payload(query: dict[str, str]) -> Payload:
+    """Presets that load here, each with its source."""
+    from tracer.presets import load_scenario, preset_names
+
+    return {"presets": [{"name": name, "source": load_scenario(name).source} for name in preset_names()]}

@@ -1,0 +1,130 @@
+"use strict";
+// Pure functions of the player: no page, no clock. `node --test tests/js` runs their tests.
+(function (root) {
+  const ABBREVIATIONS = {
+    land: "L", all_gather: "AG", kv_exchange: "KV", reduce_scatter: "RS", all_reduce: "AR",
+    dispatch: "D", combine: "C", pp_send: "PP", head_copy: "HC", logits_gather: "LG",
+    query_send: "Q", partials_return: "O", kv_transfer: "KT", weight_pull: "W",
+  };
+  const FAMILIES = {
+    land: "rest", all_gather: "tp", reduce_scatter: "tp", all_reduce: "tp", head_copy: "tp", logits_gather: "tp",
+    kv_exchange: "cp", query_send: "cp", partials_return: "cp", kv_transfer: "cp",
+    dispatch: "ep", combine: "ep", weight_pull: "ep", pp_send: "pp",
+  };
+  const TRAVEL_MS = 560;
+  const REST_MS = 520;
+
+  function parseQuery(search) {
+    return Object.fromEntries(new URLSearchParams(search));
+  }
+
+  function formatQuery(state) {
+    const kept = Object.entries(state).filter(([, value]) => value !== null && value !== undefined);
+    const text = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
+    return (text ? "?" + text : "").replaceAll("%2C", ",");
+  }
+
+  // A hop number from an address or a control, brought into the trip.
+  function clampHop(value, count) {
+    const number = Number.parseInt(value, 10);
+    return Number.isNaN(number) ? 0 : Math.min(Math.max(number, 0), count - 1);
+  }
+
+  // For each rank, the first hop after which a list of marks names it.
+  function firstHops(hops, read) {
+    const since = new Map();
+    hops.forEach((hop, index) => {
+      for (const rank of read(hop)) if (!since.has(rank)) since.set(rank, index);
+    });
+    return since;
+  }
+
+  function ranksSince(since, index) {
+    const found = [];
+    for (const [rank, hop] of since) if (hop <= index) found.push(rank);
+    return found;
+  }
+
+  // The strip: one group a layer, pipeline sends between, landing and LM head at the ends.
+  function stripGroups(hops) {
+    const groups = [];
+    for (const hop of hops) {
+      const label = groupLabel(hop);
+      const last = groups[groups.length - 1];
+      if (last && last.label === label) last.hops.push(hop);
+      else groups.push({ label, hops: [hop] });
+    }
+    return groups;
+  }
+
+  function groupLabel(hop) {
+    if (hop.part === "land" || hop.part === "embedding") return "land";
+    if (hop.kind === "pp_send") return "";
+    if (hop.part === "lm_head") return "head";
+    return "layer " + hop.layer;
+  }
+
+  function hopName(hop) {
+    const words = hop.kind.replaceAll("_", " ").replace("kv", "K/V").replace("pp", "PP");
+    const place = hop.layer ? "layer " + hop.layer + ", " : "";
+    const crosses = hop.crossings ? ", crosses " + hop.crossings + " times" : "";
+    return "Hop " + hop.index + ": " + place + words + crosses.replace(" 1 times", " once");
+  }
+
+  function ease(t) {
+    return t < 0.5 ? 2 * t * t : 1 - 2 * (1 - t) * (1 - t);
+  }
+
+  function phaseCount(hop) {
+    return hop.moves.reduce((most, move) => Math.max(most, move[7] + 1), 0);
+  }
+
+  // How far along its path a move of a phase is, when `share` of the hop's travel is over.
+  function progress(share, phase, phases) {
+    const own = share * phases - phase;
+    return own <= 0 ? 0 : own >= 1 ? 1 : ease(own);
+  }
+
+  function restMs(speed) {
+    return REST_MS / speed;
+  }
+
+  function travelMs(speed) {
+    return Math.min(TRAVEL_MS, TRAVEL_MS / speed);
+  }
+
+  function crossingsText(byAxis, word) {
+    const parts = Object.entries(byAxis).filter(([, count]) => count).map(([axis, count]) => count + " by " + axis.toUpperCase());
+    if (!parts.length) return "No hop of this trip crosses a " + word + ".";
+    return "Orange ticks are hops that cross a " + word + ": " + parts.join(", ") + " in the whole trip.";
+  }
+
+  function liveText(hop, last, word) {
+    const [gpus, crossings, ops, , bytes] = hop.tally;
+    const place = hop.layer ? "layer " + hop.layer + ". " : "";
+    return "Hop " + hop.index + " of " + last + ", " + place + hop.words.title + ". " + gpus + " GPUs touched, " +
+      crossings + " " + word + " crossings, " + ops + " comm ops, " + bytes + " moved.";
+  }
+
+  // The drawn GPU next to another in a direction, for arrow keys on the map.
+  function neighbour(boxes, rank, key) {
+    const [x, y] = boxes[rank];
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+    let best = null;
+    let least = Infinity;
+    for (const [other, [ox, oy]] of Object.entries(boxes)) {
+      const along = (ox - x) * step[0] + (oy - y) * step[1];
+      const aside = Math.abs((ox - x) * step[1]) + Math.abs((oy - y) * step[0]);
+      const cost = along + 8 * aside;
+      if (along > 0 && cost < least) [best, least] = [Number(other), cost];
+    }
+    return best;
+  }
+
+  const core = {
+    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
+    ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour,
+  };
+  if (typeof module !== "undefined" && module.exports) module.exports = core;
+  else root.tokentrip = Object.assign(root.tokentrip || {}, { core });
+})(typeof window === "undefined" ? globalThis : window);

@@ -1,0 +1,168 @@
+"use strict";
+// The map: the server's SVG below, and above it a layer for links and marks, and one for what moves.
+(function () {
+  const MAX_MOVERS = 160;
+
+  function createMap(data, handlers) {
+    const { core, dom } = window.tokentrip;
+    const [width, height] = data.size;
+    const base = dom.parseSvg(data.map);
+    base.setAttribute("role", "group");
+    const layer = () => dom.makeSvg("svg", { class: "layer", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+    const marks = layer();
+    const movers = layer();
+    movers.classList.add("movers");
+    const stage = dom.make("div", { class: "map-stage" }, [base, marks, movers]);
+    stage.style.setProperty("--natural", width + "px");
+    const element = dom.make("div", { class: "map-frame" }, [stage]);
+    const gpus = new Map();
+    for (const group of base.querySelectorAll(".gpu")) gpus.set(Number(group.dataset.rank), group);
+    const since = {
+      touched: core.firstHops(data.hops, (hop) => hop.marks.new),
+      owners: core.firstHops(data.hops, (hop) => hop.marks.kv),
+      copies: core.firstHops(data.hops, (hop) => hop.marks.copies),
+    };
+    const map = { data, dom, core, base, marks, movers, element, gpus, since, frame: 0, lit: [] };
+    window.tokentrip.mapKeys(map, handlers);
+    return {
+      element,
+      show: (index) => { stop(map); showRest(map, index); },
+      travel: (index, milliseconds, done) => travel(map, index, milliseconds, done),
+      stop: () => stop(map),
+      light: (ranks, name) => light(map, ranks, name),
+    };
+  }
+
+  // Everything as it is after a hop.
+  function showRest(map, index) {
+    const hop = map.data.hops[index];
+    touch(map, index, hop);
+    map.movers.replaceChildren();
+    map.marks.replaceChildren(...links(map, hop), ...kvMarks(map, index), ...relayLabels(map, hop),
+      ...hop.marks.dots.map(([rank, state]) => dot(map, rank, state)).filter(Boolean), ...chips(map, hop));
+  }
+
+  function touch(map, index, hop) {
+    const active = new Set(hop.moves.flatMap((move) => [move[0], move[1]]));
+    for (const [rank, first] of map.since.touched) {
+      const group = map.gpus.get(rank);
+      if (!group) continue;
+      group.classList.toggle("touched", first <= index);
+    }
+    for (const [rank, group] of map.gpus) group.classList.toggle("active", active.has(rank));
+  }
+
+  function links(map, hop) {
+    return hop.moves.filter((move) => move[9] >= 0).map((move) => map.dom.makeSvg("path", {
+      d: map.data.paths[move[9]], class: "link " + move[5] + (move[8] ? "" : " off-rail"),
+    }));
+  }
+
+  function kvMarks(map, index) {
+    const owners = new Set(map.core.ranksSince(map.since.owners, index));
+    const copies = map.core.ranksSince(map.since.copies, index).filter((rank) => !owners.has(rank));
+    return [...[...owners].map((rank) => square(map, rank, "kv")), ...copies.map((rank) => square(map, rank, "kv copy"))]
+      .filter(Boolean);
+  }
+
+  function square(map, rank, name) {
+    const box = map.data.boxes[rank];
+    if (!box) return null;
+    return map.dom.makeSvg("rect", { class: name, x: box[0] + box[2] - 20, y: box[1] + 8, width: 12, height: 12, rx: 2 });
+  }
+
+  function dot(map, rank, state) {
+    const box = map.data.boxes[rank];
+    if (!box) return null;
+    const radius = state === "home" ? 8 : state === "relay" ? 5 : 6;
+    return map.dom.makeSvg("circle", {
+      class: "dot " + state, cx: box[0] + box[2] - 14, cy: box[1] + 36, r: radius, "data-rank": rank,
+    });
+  }
+
+  function relayLabels(map, hop) {
+    return hop.marks.relays.filter((rank) => map.data.boxes[rank]).map((rank) => {
+      const box = map.data.boxes[rank];
+      return map.dom.makeSvg("text", { class: "relay", x: box[0] + 9, y: box[1] + 39, text: "relay" });
+    });
+  }
+
+  // Bytes beside the first links that cross, in the gutter at the far end.
+  function chips(map, hop) {
+    const crossing = hop.moves.filter((move) => move[5] === "ib" && move[9] >= 0).slice(0, 3);
+    return crossing.map((move) => {
+      const ends = [map.data.boxes[move[0]], map.data.boxes[move[1]]];
+      const [near, far] = hop.kind === "combine" ? [ends[1], ends[0]] : ends;
+      const text = "IB · " + move[3];
+      const width = 7.2 * text.length + 16;
+      const room = map.data.size[0] - (far[0] + far[2] / 2 + 12);
+      const x = room > width ? far[0] + far[2] / 2 + 12 : far[0] + far[2] / 2 - 12 - width;
+      const y = near[1] > far[1] ? far[1] + far[3] + 14 : far[1] - 34;
+      return map.dom.makeSvg("g", { class: "chip" }, [
+        map.dom.makeSvg("rect", { x, y, width, height: 20, rx: 10 }),
+        map.dom.makeSvg("text", { x: x + width / 2, y: y + 14, text }),
+      ]);
+    });
+  }
+
+  // From the marks before a hop to those after it; frames touch the movers' layer only.
+  function travel(map, index, milliseconds, done) {
+    stop(map);
+    const hop = map.data.hops[index];
+    const moves = hop.moves.filter((move) => move[9] >= 0).slice(0, MAX_MOVERS);
+    if (!moves.length || !milliseconds || index === 0) {
+      showRest(map, index);
+      return done();
+    }
+    const riders = moves.map((move) => rider(map, hop, move));
+    prepare(map, index, hop, riders);
+    const phases = map.core.phaseCount(hop);
+    const start = performance.now();
+    const step = (now) => {
+      const share = Math.min(1, (now - start) / milliseconds);
+      for (const each of riders) place(each, map.core.progress(share, each.phase, phases));
+      if (share < 1) map.frame = requestAnimationFrame(step);
+      else { map.frame = 0; showRest(map, index); done(); }
+    };
+    map.frame = requestAnimationFrame(step);
+  }
+
+  function prepare(map, index, hop, riders) {
+    const before = map.data.hops[index - 1];
+    const staying = new Set(hop.marks.dots.map(([rank]) => rank));
+    const leaving = new Set(riders.map((each) => each.from).filter((rank) => !staying.has(rank)));
+    touch(map, index - 1, hop);
+    const dots = before.marks.dots.filter(([rank]) => !leaving.has(rank)).map(([rank, state]) => dot(map, rank, state));
+    map.marks.replaceChildren(...links(map, hop), ...kvMarks(map, index - 1), ...relayLabels(map, hop), ...dots.filter(Boolean));
+    map.movers.replaceChildren(...riders.map((each) => each.mark));
+  }
+
+  function rider(map, hop, move) {
+    const path = map.dom.makeSvg("path", { d: map.data.paths[move[9]] });
+    const square = hop.kind === "kv_exchange" || hop.kind === "weight_pull";
+    const mark = square
+      ? map.dom.makeSvg("rect", { class: hop.kind === "kv_exchange" ? "kv" : "weights", x: -6, y: -6, width: 12, height: 12, rx: 2 })
+      : map.dom.makeSvg("circle", { class: "dot", r: 7 });
+    return { mark, path, length: path.getTotalLength(), phase: move[7], from: move[0] };
+  }
+
+  function place(each, share) {
+    each.mark.style.visibility = share > 0 ? "visible" : "hidden";
+    const point = each.path.getPointAtLength(each.length * share);
+    each.mark.setAttribute("transform", `translate(${point.x.toFixed(1)} ${point.y.toFixed(1)})`);
+  }
+
+  function stop(map) {
+    if (map.frame) cancelAnimationFrame(map.frame);
+    map.frame = 0;
+  }
+
+  function light(map, ranks, name) {
+    for (const rank of map.lit) map.gpus.get(rank)?.classList.remove("lit");
+    map.lit = ranks.filter((rank) => map.gpus.has(rank));
+    for (const rank of map.lit) map.gpus.get(rank).classList.add("lit");
+    map.element.dataset.lit = name || "";
+  }
+
+  window.tokentrip = Object.assign(window.tokentrip || {}, { createMap });
+})();

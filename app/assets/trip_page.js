@@ -1,0 +1,138 @@
+"use strict";
+// The trip page: address → trip → player, and back into the address.
+(function () {
+  const WAIT_MS = 250;
+  const PAGE_KEYS = ["scenario", "hop", "rows", "speed", "rank"];
+
+  function tripPage(frame) {
+    const { core, dom } = window.tokentrip;
+    const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0 };
+    page.alert = dom.make("div", { class: "alert", role: "alert", hidden: true });
+    page.toolbar = dom.make("div", { class: "toolbar" });
+    page.body = dom.make("div", { class: "trip" });
+    frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
+    page.body.append(dom.make("p", { class: "loading", text: "Loading the trip …" }));
+    const onKey = (event) => page.player?.key(event);
+    document.addEventListener("keydown", onKey);
+    page.change = (changes) => change(page, changes);
+    page.card = window.tokentrip.createGpuCard(page);
+    loadPresets(page);
+    load(page);
+    return { destroy: () => { page.player?.destroy(); document.removeEventListener("keydown", onKey); } };
+  }
+
+  async function loadPresets(page) {
+    const found = await window.tokentrip.fetchJson("/api/presets");
+    page.presets = found.presets || [];
+    if (page.data) showToolbar(page);
+  }
+
+  async function load(page) {
+    page.abort?.abort();
+    page.abort = new AbortController();
+    page.frame.setAttribute("aria-busy", "true");
+    try {
+      const data = await window.tokentrip.fetchJson("/api/trip" + scenarioQuery(page), page.abort.signal);
+      if (data.error) showError(page, data.error);
+      else showTrip(page, data);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      showError(page, { text: "The explorer cannot be reached. Is it still running?" });
+    }
+    page.frame.removeAttribute("aria-busy");
+  }
+
+  // Only what decides the trip is asked for; the hop, for one, is the player's.
+  function scenarioQuery(page) {
+    const { hop, speed, rank, ...asked } = page.query;
+    return window.tokentrip.core.formatQuery(asked);
+  }
+
+  function showError(page, error) {
+    const { dom } = window.tokentrip;
+    const parts = error.field
+      ? [dom.make("strong", { text: error.field }), document.createTextNode(" " + error.text.slice(error.field.length).replace(/^=/, "= "))]
+      : [document.createTextNode(error.text)];
+    page.alert.replaceChildren(dom.make("p", {}, parts),
+      dom.make("button", { type: "button", class: "plain", text: "Back to six-cuts", onclick: () => startOver(page, "six-cuts") }));
+    page.alert.hidden = false;
+    page.body.querySelector(".loading")?.remove();
+  }
+
+  function startOver(page, scenario) {
+    page.query = { scenario };
+    save(page);
+    load(page);
+  }
+
+  // New values for keys of the address; null takes a key out. The trip starts again at its first hop.
+  function change(page, changes, keepHop) {
+    page.query = { ...page.query, ...changes };
+    for (const [key, value] of Object.entries(page.query)) if (value === null) delete page.query[key];
+    if (keepHop) page.query.hop = page.player?.state().hop ?? 0;
+    else delete page.query.hop;
+    save(page);
+    load(page);
+  }
+
+  function save(page) {
+    clearTimeout(page.saveTimer);
+    history.replaceState(history.state, "", location.pathname + window.tokentrip.core.formatQuery(page.query));
+  }
+
+  function saveHop(page) {
+    clearTimeout(page.saveTimer);
+    page.saveTimer = setTimeout(() => {
+      const { hop, speed } = page.player.state();
+      page.query.hop = hop || null;
+      page.query.speed = speed === 1 ? null : speed;
+      for (const key of ["hop", "speed"]) if (page.query[key] === null) delete page.query[key];
+      save(page);
+    }, WAIT_MS);
+  }
+
+  function showTrip(page, data) {
+    const { createPlayer, dom, createPredict } = window.tokentrip;
+    page.player?.destroy();
+    page.data = data;
+    page.alert.hidden = true;
+    page.predict = createPredict(() => page.player.forward());
+    page.player = createPlayer(data, {
+      hop: page.query.hop, speed: Number(page.query.speed) || 1,
+      gpus: page.card.handlers,
+      onHop: (hop) => { page.predict.show(data.hops[hop.index + 1]); saveHop(page); },
+      onRest: () => saveHop(page),
+    });
+    const { map, counters, panel, strip, controls, live } = page.player.parts;
+    const left = dom.make("div", { class: "left" }, [map, legend(dom, data)]);
+    const right = dom.make("div", { class: "right" }, [counters, panel, page.predict.element, page.card.element]);
+    const { crossingsText } = window.tokentrip.core;
+    const dock = dom.make("div", { class: "dock" }, [controls, strip,
+      dom.make("p", { class: "strip-note", text: crossingsText(data.crossings_by_axis, data.island_word) })]);
+    page.body.replaceChildren(left, right, dock, live);
+    showToolbar(page);
+    page.card.restore();
+    centerHome(page, map);
+  }
+
+  // A map wider than its frame starts where the token does.
+  function centerHome(page, map) {
+    const box = page.data.boxes[page.data.home];
+    if (box && map.scrollWidth > map.clientWidth) map.scrollLeft = box[0] - map.clientWidth / 2;
+  }
+
+  function legend(dom, data) {
+    const item = (name, text) => dom.make("li", {}, [dom.make("span", { class: "sample " + name }), document.createTextNode(text)]);
+    return dom.make("ul", { class: "legend", "aria-label": "Legend" }, [
+      item("nvlink", "NVLink: along a row"), item("ib", "InfiniBand: down a rail"), item("token", "the token"),
+      item("kv", "its K/V"), item("kv-copy", "a borrowed copy"),
+      data.replicas > 1 ? item("tints", "tints: replicas") : null,
+    ].filter(Boolean));
+  }
+
+  function showToolbar(page) {
+    page.toolbar.replaceChildren(...window.tokentrip.toolbarParts(page, startOver, change));
+  }
+
+  window.tokentrip.definePage("trip", tripPage);
+})();

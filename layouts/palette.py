@@ -1,0 +1,38 @@
+"""The colours, named by what they mean, for a light and a dark page."""
+
+from __future__ import annotations
+
+LIGHT = {
+    "page": "#fbfbfe",
+    "band": "#f2f3f8",
+    "box": "#ffffff",
+    "edge": "#d9dbe6",
+    "ink": "#1c2030",
+    "soft": "#5d6378",
+    "nvlink": "#1f8f3a",
+    "ib": "#cf4310",
+    "token": "#e32d83",
+    "kv": "#6a42e0",
+    "tint0": "#eaf1fd",
+    "tint1": "#e9f6ef",
+    "tint2": "#fdf3e0",
+    "tint3": "#f1ecfb",
+    "tint4": "#ffffff",
+}
+DARK = {
+    "page": "#12141c",
+    "band": "#1a1d29",
+    "box": "#20242f",
+    "edge": "#3a3f50",
+    "ink": "#eef0f8",
+    "soft": "#a3a9bd",
+    "nvlink": "#4cc76b",
+    "ib": "#ff8a57",
+    "token": "#ff5ba3",
+    "kv": "#a78bfa",
+    "tint0": "#1e2a40",
+    "tint1": "#1c3129",
+    "tint2": "#362c1b",
+    "tint3": "#2b2540",
+    "tint4": "#20242f",
+}

@@ -1,0 +1,159 @@
+"""The scene as one SVG string: the map, and when a hop is asked for its transfers and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from layouts.draw import Pen
+from layouts.hop_svg import hop_layer, trip_layer
+from layouts.scene import Band, Fold, GpuBox, Rail, Scene
+
+THEMES = ("auto", "light", "dark", "page")
+TITLE_HEIGHT, LEGEND_HEIGHT, MARGIN = 64.0, 40.0, 16.0
+
+
+def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str:
+    """A picture with title and legend: of one hop, or of the whole trip when ``hop`` is None.
+
+    ``theme``: ``light`` and ``dark`` are fixed; ``auto`` is light, and dark where the reader's system
+    is; ``page`` leaves the colours to the classes of the page around it.
+
+    Raises:
+        ValueError: for an unknown theme, or a hop that the trip does not have.
+    """
+    if hop is not None and not 0 <= hop < len(scene.hops):
+        raise ValueError(f"hop={hop} must be from 0 to {len(scene.hops) - 1}")
+    pen = Pen.of(theme)
+    width, height = scene.width + 2 * MARGIN, scene.height + TITLE_HEIGHT + LEGEND_HEIGHT + MARGIN
+    body = "".join(
+        (
+            f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>',
+            *_title(scene, hop, pen),
+            f'<g transform="translate({MARGIN:g} {TITLE_HEIGHT:g})">',
+            *map_parts(scene, pen, touched=_touched(scene, hop)),
+            *(trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)),
+            "</g>",
+            *_legend(height - LEGEND_HEIGHT + 8, pen),
+        )
+    )
+    return _document(scene, width, height, body, pen, _label(scene, hop))
+
+
+def map_svg(scene: Scene) -> str:
+    """The bare map for a page that colours it by class and lays its own marks over it."""
+    pen = Pen.of("page")
+    body = "".join(map_parts(scene, pen, touched=frozenset()))
+    return _document(scene, scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
+
+
+def _document(scene: Scene, width: float, height: float, body: str, pen: Pen, label: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" aria-label="{escape(label)}" '
+        f'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">'
+        f"{pen.style_sheet()}{body}</svg>"
+    )
+
+
+def _label(scene: Scene, hop: int | None) -> str:
+    if hop is None:
+        return f"{scene.name}: {scene.summary}"
+    words = scene.hops[hop].words
+    return f"{scene.name}, hop {hop}: {words.title}. {words.what}"
+
+
+def _touched(scene: Scene, hop: int | None) -> frozenset[int]:
+    shown = scene.hops if hop is None else scene.hops[: hop + 1]
+    return frozenset(rank for each in shown for rank in each.marks.newly_touched)
+
+
+def _title(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
+    title = f"{scene.name} · the whole trip"
+    line = scene.summary
+    if hop is not None:
+        here = scene.hops[hop]
+        place = f"layer {here.layer} · " if here.layer else ""
+        title = f"{scene.name} · {place}{here.words.title}"
+        line = (
+            f"{here.gpus_touched} of {scene.world_size:,} GPUs · {here.node_crossings} {scene.island_word} "
+            f"crossings · {here.comm_ops} comm ops so far"
+        )
+    yield pen.text(MARGIN, 28, title, "ink", 17, weight=600)
+    yield pen.text(MARGIN, 48, line, "soft", 13)
+
+
+def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[str]:
+    """Bands, rails, folds and boxes, back to front."""
+    for band in scene.bands:
+        yield _band(band, pen)
+    for rail in scene.rails:
+        yield _rail(rail, pen)
+    for fold in scene.folds:
+        yield _fold(fold, pen)
+    for line in scene.lines:
+        if line.label:
+            yield pen.text(10, line.y + line.height / 2 + 4, line.label, "soft", 13)
+        for box in line.gpus:
+            yield _gpu(box, pen, lit=box.rank in touched)
+
+
+def _band(band: Band, pen: Pen) -> str:
+    box = (
+        f'<rect x="{band.x:g}" y="{band.y:g}" width="{band.width:g}" height="{band.height:g}" rx="10" '
+        f"{pen.fill('band')}/>"
+    )
+    if not band.label:
+        return box + pen.text(band.x + 12, band.y + 20, band.layers, "soft", 12)
+    layers = band.layers if band.width > 200 else ""
+    label = f'{escape(band.label)}<tspan dx="10" font-weight="400">{escape(layers)}</tspan>'
+    return box + pen.text(band.x + 12, band.y + 20, label, "soft", 13, weight=600, raw=True)
+
+
+def _rail(rail: Rail, pen: Pen) -> str:
+    line = (
+        f'<path d="M{rail.x:g} {rail.top:g}V{rail.bottom:g}" {pen.stroke("edge")} stroke-width="1" '
+        'stroke-dasharray="2 5"/>'
+    )
+    return line + (pen.text(rail.x, 18, rail.label, "soft", 12, anchor="middle") if rail.label else "")
+
+
+def _fold(fold: Fold, pen: Pen) -> str:
+    middle = fold.y + fold.height / 2
+    width = 8 * len(fold.text) + 24
+    center = fold.x + fold.width / 2
+    return (
+        f'<path d="M{fold.x:g} {middle:g}H{fold.x + fold.width:g}" {pen.stroke("edge")} stroke-width="2" '
+        'stroke-dasharray="6 4"/>'
+        f'<rect x="{center - width / 2:g}" y="{fold.y:g}" width="{width:g}" height="{fold.height:g}" rx="12" '
+        f"{pen.fill('page')}/>" + pen.text(center, middle + 4, fold.text, "soft", 12, anchor="middle")
+    )
+
+
+def _gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
+    size = 17 if box.rank < 100_000 else 13
+    edge = "ink" if lit else "edge"
+    experts = pen.text(box.x + 9, box.y + 55, box.experts, "soft", 12) if box.experts else ""
+    return (
+        f'<g class="gpu" data-rank="{box.rank}"><rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" '
+        f'height="{box.height:g}" rx="8" {pen.both(f"tint{box.tint}", edge)} '
+        f'stroke-width="{1.8 if lit else 1}"/>'
+        + pen.text(
+            box.x + 9, box.y + 22, f"{box.rank}", "ink" if lit else "soft", size, weight=600 if lit else 400
+        )
+        + experts
+        + "</g>"
+    )
+
+
+def _legend(y: float, pen: Pen) -> Iterator[str]:
+    x = MARGIN
+    for kind, text in (
+        ("nvlink", "NVLink"),
+        ("ib", "InfiniBand"),
+        ("dot", "the token"),
+        ("kv", "its K/V (outline: a copy)"),
+    ):
+        yield pen.swatch(kind, x, y)
+        yield pen.text(x + 34, y + 4, text, "soft", 12)
+        x += 34 + 7 * len(text) + 24

@@ -1,0 +1,143 @@
+"""Where a trip starts, changes stage, and ends: landing, pipeline send, LM head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layouts.labels import gpus, stage_layers_text
+from layouts.scene import Words
+from tracer.hops.moves import row_holders
+
+if TYPE_CHECKING:
+    from layouts.words.context import Context
+
+
+def land(context: Context) -> Words:
+    """Which cuts put the token where it starts."""
+    holders = row_holders(context.scenario, context.scenario.home)
+    steps = [step for step in (_dp(context), _cp(context), _tp(context)) if step]
+    position, prompt = context.scenario.position, context.scenario.token.prompt
+    start = f"Position {position:,} of a prompt of {prompt:,} starts on {gpus(holders)}."
+    why = "The embedding lookup is local: every GPU of the first stage has the whole table."
+    if context.scenario.plan.embedding == "vocab_parallel":
+        why = "The embedding table is cut by vocabulary over the TP ranks: the row is summed next."
+    if context.scenario.phase == "decode":
+        why += " The new token's K/V will be kept where it starts."
+    return Words(f"Land on {gpus(holders)}", "Landing", " ".join([start, *steps]), why, _land_gotcha(context))
+
+
+def _dp(context: Context) -> str:
+    if context.size("dp") == 1:
+        return ""
+    replica = list(context.scenario.mesh.group(context.scenario.home, "replica"))
+    return f"DP: the load balancer picked replica {context.scenario.replica} ({gpus(replica)})."
+
+
+def _cp(context: Context) -> str:
+    cp, landing = context.size("cp"), context.scenario.landing
+    if cp == 1:
+        return ""
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "cp")
+    if not landing.zigzag:
+        return f"CP: the prompt is cut in {cp} runs of {landing.padded // cp:,}; this is run {rank}."
+    return (
+        f"CP: zigzag cuts the prompt in {2 * cp} chunks of {landing.padded // (2 * cp):,}; CP rank {rank} "
+        f"owns chunks {rank} and {2 * cp - 1 - rank}."
+    )
+
+
+def _tp(context: Context) -> str:
+    tp = context.size("tp")
+    if tp == 1:
+        return ""
+    if not context.splits_tokens:
+        return f"TP: without SP, all {tp} TP ranks hold the whole row."
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
+    rows = context.scenario.landing.tokens_per_rank
+    return f"SP: each of the {tp} TP ranks takes {rows:,} whole tokens, this one as TP rank {rank}."
+
+
+def _land_gotcha(context: Context) -> str:
+    if context.size("cp") > 1 and context.scenario.landing.zigzag:
+        return (
+            "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU. "
+            "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late one."
+        )
+    if context.size("dp") > 1 and context.model.moe_layers and context.size("ep") > 1:
+        return (
+            "Replicas are independent in attention only: they share one set of experts, so they meet in "
+            "every MoE layer, and the slowest sets the pace."
+        )
+    return "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU."
+
+
+def pp_send(context: Context) -> Words:
+    """The row goes to the same place of the next stage."""
+    hop, scenario = context.hop, context.scenario
+    ends = [t.dst for t in hop.transfers]
+    crosses = any(t.tier == "ib" for t in hop.transfers)
+    link = "InfiniBand, down its own rail" if crosses else "NVLink"
+    same_rail = all(
+        scenario.cluster.island_index(t.src) == scenario.cluster.island_index(t.dst) for t in hop.transfers
+    )
+    if crosses and not same_rail:
+        link = "InfiniBand, off its rail"
+    each = " each" if len(ends) > 1 else ""
+    copies = f"{len(ends)} copies of the row, one a TP rank," if len(ends) > 1 else "The row"
+    what = (
+        f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)}) is done. {copies} "
+        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: "
+        f"{context.each_bytes}{each}. "
+        "K/V stays behind, with its layers."
+    )
+    why = (
+        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has the "
+        "same dp, cp and tp coordinates: only pp changes."
+    )
+    return Words(
+        f"Send to stage {hop.stage + 1}", "Pipeline", what, why, _pp_gotcha(context, crosses=crosses)
+    )
+
+
+def _pp_gotcha(context: Context, *, crosses: bool) -> str:
+    if not crosses:
+        return (
+            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, "
+            "but spreads "
+            f"each stage over more {context.island_word}s: experts then pay more, in every layer."
+        )
+    if not context.splits_tokens:
+        return "Without SP every TP rank sends its own copy of the same row."
+    return (
+        "PP talks once a stage boundary and every other axis once a layer or more: that is why the "
+        "slowest link is given to PP."
+    )
+
+
+def head_copy(context: Context) -> Words:
+    """The last row reaches every slice of the LM head."""
+    tp = context.size("tp")
+    vocab = context.model.need("vocab", "size the logits")
+    return Words(
+        f"Copy the row to {gpus(context.peers)}",
+        "Leaving",
+        f"{gpus([context.home])} sends the final row {context.row} to {gpus(context.peers)}, "
+        f"{context.each_bytes} each.",
+        f"The LM head is cut by vocabulary: each of the {tp} TP ranks computes {-(-vocab // tp):,} of "
+        f"{vocab:,} logits.",
+        "Only the prompt's last position comes here, unless prompt logprobs are asked for.",
+    )
+
+
+def logits_gather(context: Context) -> Words:
+    """Slices of the logits meet where the next token is sampled."""
+    before = "" if context.splits_tokens else " Without SP each rank already held the final row."
+    return Words(
+        f"Gather logits on {gpus([context.home])}",
+        "Leaving",
+        f"{gpus(context.peers)} {'sends its' if len(context.peers) == 1 else 'send their'} slice of the "
+        f"logits to {gpus([context.home])}, {context.each_bytes} each.{before}",
+        "The next token is sampled from the whole vocabulary.",
+        f"Logits are kept in {context.scenario.dtype.logits.upper()}: for one token they weigh more than "
+        "its row does.",
+    )

@@ -1,0 +1,39 @@
+"""What one GPU of the token's group holds before and after a hop, as shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from layouts.words.context import Context
+
+Shapes = tuple[str, str]
+
+
+def _rows(context: Context) -> tuple[int, int]:
+    """Rows of a rank outside attention, and inside it."""
+    landing = context.scenario.landing
+    return landing.tokens_per_rank, landing.tokens_per_rank * context.size("tp")
+
+
+def hidden_shapes(context: Context, *, gather: bool) -> Shapes:
+    """``[own tokens, hidden]`` and ``[group's tokens, hidden]``, in the hop's direction."""
+    own, group = _rows(context)
+    hidden = context.model.need("hidden", "size a row")
+    small, large = f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {hidden:,}]"
+    return (small, large) if gather else (f"{large} partial", small)
+
+
+def attention_shapes(context: Context) -> Shapes:
+    """Whole rows of few tokens become some heads of many tokens."""
+    own, group = _rows(context)
+    model = context.model
+    heads = model.need("heads", "split attention") // context.size("tp")
+    hidden = model.need("hidden", "size a row")
+    return f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {heads:,} heads]"
+
+
+def kv_shapes(context: Context) -> Shapes:
+    """K/V of one CP rank's tokens becomes K/V of them all."""
+    _, group = _rows(context)
+    return f"K/V of {group:,} tokens", f"K/V of {group * context.size('cp'):,} tokens"

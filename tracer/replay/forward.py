@@ -1,0 +1,32 @@
+"""One prefill on the mesh, in the order a token travels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.replay.attention import attention_block
+from tracer.replay.ends import land_and_embed, lm_head, pass_on
+from tracer.replay.feed_forward import dense_block
+from tracer.replay.moe import moe_block
+from tracer.replay.shards import stage_layers
+
+if TYPE_CHECKING:
+    from tracer.replay.run import Run
+
+
+def prefill_on_mesh(run: Run) -> None:
+    """Land, run every layer, pass rows from stage to stage, and read the logits.
+
+    Raises:
+        MissingRowError: when a GPU needs a row that the plan never sent it.
+    """
+    scenario = run.scenario
+    land_and_embed(run)
+    for stage in range(scenario.mesh.stages):
+        layers = stage_layers(scenario, stage)
+        for layer in layers:
+            attention_block(run, layer)
+            (moe_block if scenario.need_model().is_moe(layer) else dense_block)(run, layer)
+        if stage + 1 < scenario.mesh.stages:
+            pass_on(run, layers[-1])
+    lm_head(run)
