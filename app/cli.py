@@ -13,6 +13,7 @@ from tracer.errors import ConfigError
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
+    "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
     "export": "app.commands.export:export_command",
@@ -27,6 +28,7 @@ COMMANDS = {
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",
+    "time": "app.commands.time_:time_command",
     "traffic": "app.commands.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",
 }
