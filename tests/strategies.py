@@ -9,10 +9,20 @@ import math
 from itertools import pairwise, permutations
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, landing_table
+from oracle.decode import rows_of_tp_ranks
 
 Scenario = dict[str, Any]
+
+#: A scenario is some sixty draws: slow to draw, long where there are many slots.
+_BIG = [HealthCheck.too_slow, HealthCheck.data_too_large]
+#: As many examples as the profile says, for the comparison with the oracle.
+many = settings(suppress_health_check=_BIG)
+#: A tenth of them, for what holds of every trip whoever counts it.
+few = settings(suppress_health_check=_BIG, max_examples=max(100, settings.default.max_examples // 10))
+
 ORDERS = ["-".join(order) for order in permutations(("tp", "cp", "dp", "pp"))]
 EXPERT_ORDERS = ["-".join(order) for order in permutations(("etp", "ep", "edp"))]
 SP = ["megatron", "off", "before_dispatch"]
@@ -40,6 +50,17 @@ def _choose(draw: st.DrawFn, table: Scenario, key: str, options: list[Any]) -> A
 
 def _distinct(elements: st.SearchStrategy[int], count: int) -> st.SearchStrategy[list[int]]:
     return st.lists(elements, min_size=count, max_size=count, unique=True)
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, items: list[Any]) -> list[Any]:
+    """Any permutation of a few items; many are dealt into piles and cut, which costs two draws."""
+    if len(items) <= 12:
+        return list(draw(st.permutations(items)))
+    piles = draw(st.integers(1, 7), label="piles")
+    cut = draw(st.integers(0, len(items) - 1), label="cut")
+    dealt = [item for pile in range(piles) for item in items[pile::piles]]
+    return dealt[cut:] + dealt[:cut]
 
 
 @st.composite
@@ -123,22 +144,24 @@ def moe_layers(model: Scenario) -> list[int]:
 def slot_tables(draw: st.DrawFn, experts: int, ep: int) -> list[int]:
     """Every expert at least once, replicas in the rest, slots a multiple of ep."""
     count = ep * (-(-experts // ep) + draw(st.integers(0, 2), label="extra slots a GPU"))
-    extra = draw(st.lists(st.integers(0, experts - 1), min_size=count - experts, max_size=count - experts))
-    held = [*range(experts), *extra]
-    shuffled = draw(st.booleans(), label="shuffle the slots")
-    return list(draw(st.permutations(held))) if shuffled else held
+    first, step = draw(st.integers(0, experts - 1)), draw(st.integers(0, 5), label="next replica")
+    replicas = [(first + step * place) % experts for place in range(count - experts)]
+    return list(draw(shuffled([*range(experts), *replicas])))
 
 
 @st.composite
-def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenario]:
-    """(placement, picks); completes the model with its experts and top_k."""
+def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple[Scenario, Scenario]:
+    """(placement, picks); completes the model with its experts and top_k.
+
+    ``always`` shared experts are served as routed ones: they take slots, and the router never names them.
+    """
     top_k = draw(st.integers(1, 8), label="top_k")
     kind = draw(st.sampled_from(["linear", "round_robin", "remainder", "table"]), label="placement")
     placement: Scenario = {}
     if kind in ("linear", "round_robin"):
-        count = ep * (-(-top_k // ep) + draw(st.integers(0, 2)))
+        count = ep * (-(-(top_k + always) // ep) + draw(st.integers(0, 2)))
     else:
-        count = max(top_k, ep) + draw(st.integers(0, 9))
+        count = max(top_k + always, ep) + draw(st.integers(0, 9))
     if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
         placement["kind"] = "round_robin"
     if kind == "remainder":
@@ -149,8 +172,8 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int) -> tuple[Scenario, Scenar
     own_table = bool(layers) and draw(st.booleans(), label="a table of its own")
     if kind == "table" and own_table:
         placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
-    model.update(experts=count, top_k=top_k)
-    distinct = _distinct(st.integers(0, count - 1), top_k)
+    model.update(experts=count - always, top_k=top_k)
+    distinct = _distinct(st.integers(0, count - always - 1), top_k)
     return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
 
 
@@ -164,7 +187,7 @@ def clusters(draw: st.DrawFn, world: int) -> Scenario:
     if scattered:
         nodes += draw(st.integers(0, 1), label="spare nodes")
         places = [[node, local] for node in range(nodes) for local in range(per_node)]
-        cluster["placement"] = draw(st.permutations(places))[:world]
+        cluster["placement"] = draw(shuffled(places))[:world]
     if scattered or draw(st.booleans(), label="nodes said"):
         cluster["nodes"] = nodes
     _choose(draw, cluster, "nodes_per_island", divisors(nodes))
@@ -197,6 +220,46 @@ def tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
 
 
 @st.composite
+def new_tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """A decode step's token: a position after the prompt and a slot of the batch, or a GPU of stage 0."""
+    mesh = OracleMesh(scenario)
+    token: Scenario = {}
+    default = 16 * mesh.sizes["cp"] * mesh.sizes["tp"]
+    prompt = draw(st.one_of(st.just(default), st.integers(1, 80)), label="prompt")
+    _set_unless(token, "prompt", prompt, default)
+    _set_unless(token, "first_cp", draw(st.integers(0, mesh.sizes["cp"]), label="first_cp"), 0)
+    tp = mesh.sizes["tp"]
+    batch = draw(st.one_of(st.just(tp), st.integers(1, 40)), label="batch")
+    _set_unless(token, "batch", batch, tp)
+    rows = rows_of_tp_ranks({"token": {"batch": batch}}, tp)
+    able = [rank for rank in mesh.stage_ranks(0) if rows[mesh.coordinates[rank]["tp"]][0] >= 0]
+    if draw(st.booleans(), label="by gpu"):
+        token["gpu"] = draw(st.sampled_from(able), label="gpu")
+        return token
+    replica = draw(st.integers(0, mesh.sizes["dp"] - 1), label="replica")
+    _set_unless(token, "replica", replica, 0)
+    _set_unless(token, "slot", draw(st.integers(0, batch - 1), label="slot"), 0)
+    _set_unless(token, "position", prompt + draw(st.integers(0, 20), label="step"), prompt)
+    return token
+
+
+@st.composite
+def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario:
+    """What decode adds to a mesh: which of query and K/V travels, and DCP where copies allow it."""
+    added: Scenario = {}
+    if draw(st.booleans(), label="relay in decode"):
+        added["dispatch"] = "high_throughput"
+    tp = mesh.get("tp", 1)
+    copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
+    dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
+    _set_unless(added, "dcp", dcp, 1)
+    _choose(draw, added, "decode_attention", ["pass_q", "auto"] if dcp > 1 else ["pass_q", "pass_kv", "auto"])
+    if dcp > 1:
+        _set_unless(added, "dcp_interleave", draw(st.sampled_from([1, 2, 32]), label="dcp_interleave"), 1)
+    return added
+
+
+@st.composite
 def dtypes(draw: st.DrawFn) -> Scenario:
     """Declared sizes of what moves."""
     dtype: Scenario = {}
@@ -209,17 +272,36 @@ def dtypes(draw: st.DrawFn) -> Scenario:
     return dtype
 
 
+def world_size(mesh: Scenario) -> int:
+    """Ranks of a mesh table."""
+    return math.prod(mesh.get(axis, 1) for axis in ("tp", "cp", "dp", "pp"))
+
+
 @st.composite
-def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
-    """A whole valid prefill scenario, every pick given, at most 256 ranks."""
+def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
+    """How many shared experts are served as routed ones: none, or all of them, then as wide as the routed."""
+    if not model.get("shared_experts") or mesh.get("shared_tp") or not draw(st.booleans()):
+        return 0
+    mesh["shared_routed"] = True
+    model["shared_hidden"] = model["shared_experts"] * model["expert_hidden"]
+    return int(model["shared_experts"])
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase: str = "prefill") -> Scenario:
+    """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
     model = draw(models(layers, mesh.get("tp", 1)))
     scenario: Scenario = {"model": model}
-    world = mesh.get("tp", 1) * mesh.get("cp", 1) * mesh.get("dp", 1) * mesh.get("pp", 1)
-    parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world)), "dtype": draw(dtypes())}
+    _set_unless(scenario, "phase", phase, "prefill")
+    if phase == "decode":
+        mesh.update(draw(decode_options(mesh, model)))
+    parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world_size(mesh))), "dtype": draw(dtypes())}
     if "experts" in model:
-        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1)))
-    parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
+        always = draw(_routed_shared(model, mesh))
+        parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1), always))
+    follow = new_tokens if phase == "decode" else tokens
+    parts["token"] = draw(follow({"model": model, "mesh": mesh}))
     scenario.update({name: part for name, part in parts.items() if part})
     return scenario

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from comparing import differences
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from oracle import GROUP_NAMES, OracleHop, OracleMesh, OracleTrip, walk
-from strategies import scenarios
+from strategies import few, meshes, scenarios
 
 #: Picks that sit on the GPUs the published trip names: GPU g of a stage holds experts 2s and 2s + 1.
 PAIRS = [(2, 13), (11, 4), (15, 8), (1, 6), (23, 28), (16, 25), (20, 29), (21, 31)]
@@ -118,7 +118,7 @@ def test_a_changed_count_is_found_and_named(mutate: Any, named: str) -> None:
     assert found[0].startswith(named)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@few
 @given(scenarios())
 def test_drawn_scenarios_are_walkable_and_add_up(scenario: dict[str, Any]) -> None:
     trip = walk(scenario)
@@ -131,12 +131,13 @@ def test_drawn_scenarios_are_walkable_and_add_up(scenario: dict[str, Any]) -> No
     assert trip.log["gpus_touched"] == len(trip.touched) <= trip.log["world_size"]
 
 
-@given(scenarios())
-def test_every_group_list_partitions_the_ranks(scenario: dict[str, Any]) -> None:
-    mesh = OracleMesh(scenario)
+@few
+@given(meshes(layers=4))
+def test_every_group_list_partitions_the_ranks(mesh: dict[str, Any]) -> None:
+    plain = OracleMesh({"mesh": mesh})
     for name in GROUP_NAMES:
-        members = [rank for group in mesh.groups(name) for rank in group]
-        assert sorted(members) == list(range(mesh.world)), name
+        members = [rank for group in plain.groups(name) for rank in group]
+        assert sorted(members) == list(range(plain.world)), name
 
 
 def count_all_pairs(order: str) -> dict[str, Fraction]:

@@ -7,15 +7,15 @@ from collections import Counter
 from typing import Any
 
 from comparing import engine_groups, engine_trip
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import experts, models, scenarios
+from strategies import experts, few, meshes, models, scenarios, world_size
 
 from tracer.mesh import RankGrid
 from tracer.scenario import Scenario as EngineScenario
 
 Scenario = dict[str, Any]
-SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
+either_phase = st.one_of(scenarios(), scenarios(phase="decode"))
 axes = st.lists(
     st.tuples(st.text("abcxyz", min_size=1, max_size=3), st.integers(1, 4)), min_size=1, max_size=5
 )
@@ -30,6 +30,7 @@ def with_mesh(scenario: Scenario, **changed: Any) -> Scenario:
     return {**scenario, "mesh": {**scenario.get("mesh", {}), **changed}}
 
 
+@few
 @given(grids)
 def test_ranks_and_coordinates_are_a_bijection(grid: RankGrid) -> None:
     seen = {tuple(sorted(grid.coordinates(rank).items())) for rank in range(grid.size)}
@@ -37,6 +38,7 @@ def test_ranks_and_coordinates_are_a_bijection(grid: RankGrid) -> None:
     assert [grid.rank(grid.coordinates(rank)) for rank in range(grid.size)] == list(range(grid.size))
 
 
+@few
 @given(grids, st.data())
 def test_groups_of_any_axes_partition_the_ranks(grid: RankGrid, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(grid.names), unique=True))
@@ -46,15 +48,14 @@ def test_groups_of_any_axes_partition_the_ranks(grid: RankGrid, data: st.DataObj
     assert {tuple(grid.group(rank, names)) for rank in range(grid.size)} == listed
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
-@given(scenarios())
-def test_groups_of_both_views_partition_the_ranks(scenario: Scenario) -> None:
-    world = engine_trip(scenario)["log"]["world_size"]
-    for name, groups in engine_groups(scenario).items():
-        assert sorted(rank for group in groups for rank in group) == list(range(world)), name
+@few
+@given(meshes(layers=4))
+def test_groups_of_both_views_partition_the_ranks(mesh: Scenario) -> None:
+    for name, groups in engine_groups({"mesh": mesh}).items():
+        assert sorted(rank for group in groups for rank in group) == list(range(world_size(mesh))), name
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
+@few
 @given(scenarios(contracts=["ep", "ag_rs"]))
 def test_combine_mirrors_dispatch(scenario: Scenario) -> None:
     """Every copy that went out comes back the same way, whatever its size."""
@@ -66,7 +67,7 @@ def test_combine_mirrors_dispatch(scenario: Scenario) -> None:
         assert out == back
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
+@few
 @given(scenarios(contracts=["ep"]))
 def test_relays_deliver_what_direct_messages_deliver(scenario: Scenario) -> None:
     """The GPUs reached are the same but for relays, and each gets one copy."""
@@ -94,6 +95,7 @@ def lone_gpus(draw: st.DrawFn) -> Scenario:
     return scenario
 
 
+@few
 @given(lone_gpus())
 def test_a_mesh_of_ones_transfers_nothing(scenario: Scenario) -> None:
     trip = engine_trip(scenario)
@@ -103,7 +105,7 @@ def test_a_mesh_of_ones_transfers_nothing(scenario: Scenario) -> None:
     assert (log["comm_ops"], log["node_crossings"], log["bytes"], log["world_size"]) == (0, 0, 0, 1)
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
+@few
 @given(scenarios(), st.randoms(use_true_random=False))
 def test_renaming_islands_changes_no_count(scenario: Scenario, random: Any) -> None:
     """Whole islands trade names; everything keeps its place inside them."""
@@ -122,8 +124,8 @@ def test_renaming_islands_changes_no_count(scenario: Scenario, random: Any) -> N
     assert after["touched"] == trip["touched"]
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
-@given(scenarios())
+@few
+@given(either_phase)
 def test_the_log_adds_up(scenario: Scenario) -> None:
     """Bytes are the sum of the transfers, crossings those between islands, the last tally is the log."""
     trip = engine_trip(scenario)
@@ -137,8 +139,8 @@ def test_the_log_adds_up(scenario: Scenario) -> None:
     assert {rank for move in moves for rank in (move["src"], move["dst"])} <= set(trip["touched"])
 
 
-@settings(suppress_health_check=SLOW_DRAWS)
-@given(scenarios())
+@few
+@given(either_phase)
 def test_scenarios_round_trip_through_toml_and_json(scenario: Scenario) -> None:
     there = EngineScenario.from_dict(scenario)
     assert EngineScenario.from_dict(there.to_dict()) == there

@@ -128,6 +128,11 @@ class Placement:
         start = ep_rank * share + min(ep_rank, extra)
         return tuple(range(start, start + share + (ep_rank < extra)))
 
+    @property
+    def has_replicas(self) -> bool:
+        """Whether some expert stands in more than one slot."""
+        return self.slots is not None and len(self.slots) > self.experts
+
     def slots_on(self, ep_rank: int) -> int:
         """Number of expert slots of an EP rank (O(1))."""
         if self.slots is not None:

@@ -1,12 +1,13 @@
-"""Which hops a token takes, in which order: prefill, dense and MoE layers."""
+"""Which hops a token takes, in which order: prefill and decode, dense and MoE layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer import hops
+from tracer.decode_attention import attention_way
 from tracer.errors import ConfigError
 from tracer.hop import Hop, Part, Where
 from tracer.plan import Contract, Sp
@@ -16,27 +17,66 @@ if TYPE_CHECKING:
 
     HopBuilder = Callable[[Scenario, Where], Hop]
     Stop = tuple[HopBuilder, Where]
+    Meeting = Callable[[Scenario, Where], Iterator[Stop]]
 
 
-def prefill(scenario: Scenario) -> Iterator[Stop]:
-    """Stops of one prefill chunk, from landing to the LM head (counting rules, sections 2 to 4)."""
+@dataclass(frozen=True, slots=True)
+class Rider:
+    """What an itinerary depends on in its token: where it is, whether the LM head reads it, its picks.
+
+    ``home`` is its stage-0 rank; ``picks`` are by layer. A row of padding, which no scenario can follow
+    and no head reads, rides as well.
+    """
+
+    position: int
+    home: int
+    to_head: bool
+    picks: Mapping[int, tuple[int, ...]]
+
+
+def rider_of(scenario: Scenario) -> Rider:
+    """The scenario's own token."""
+    return Rider(scenario.position, scenario.home, scenario.to_head, scenario.layer_picks())
+
+
+def itinerary(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of the scenario's phase, for its token or another rider of the same deployment."""
+    return (decode if scenario.decodes else prefill)(scenario, rider)
+
+
+def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of one prefill chunk, from landing to the LM head (counting rules, sections 2 to 4).
+
+    They are the scenario's token's, or another rider's of the same deployment.
+    """
+    return _trip(scenario, rider, _exchange_kv)
+
+
+def decode(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of one new token through one decode step (counting rules, section 6)."""
+    return _trip(scenario, rider, _reach_kv)
+
+
+def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[Stop]:
+    """From landing to the LM head; ``meet`` are the hops that bring queries and K/V together."""
     model = scenario.need_model()
-    picks = scenario.layer_picks()
-    start = Where(0, 0, scenario.position, scenario.home, Part.LAND)
+    rider = rider_of(scenario) if rider is None else rider
+    start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
     if scenario.plan.embedding == "vocab_parallel" and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
     done = 0
     for stage, count in enumerate(scenario.stage_layers):
-        home = scenario.mesh.moved(scenario.home, "pp", stage)
+        home = scenario.mesh.moved(rider.home, "pp", stage)
         for layer in range(done + 1, done + count + 1):
-            where = Where(layer, stage, scenario.position, home, Part.ATTENTION, picks.get(layer, ()))
-            yield from _attention(scenario, where)
-            yield from _feed_forward(scenario, where if layer < model.layers else _after_kv(scenario, where))
+            where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
+            after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
+            yield from _attention(scenario, where, after_kv, meet)
+            yield from _feed_forward(scenario, after_kv)
         done += count
         if stage + 1 < scenario.mesh.stages:
-            yield hops.pp_send, Where(done, stage, scenario.position, home, Part.PIPELINE)
-    yield from _lm_head(scenario)
+            yield hops.pp_send, Where(done, stage, rider.position, home, Part.PIPELINE)
+    yield from _lm_head(scenario, rider)
 
 
 def _tp(scenario: Scenario) -> int:
@@ -53,11 +93,9 @@ def _sum(scenario: Scenario) -> HopBuilder:
     return hops.reduce_scatter if _split_tokens(scenario) else hops.all_reduce
 
 
-def _after_kv(scenario: Scenario, where: Where) -> Where:
+def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
     """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
-    token = scenario.token
-    read = scenario.is_last_position or token.prompt_logprobs or token.draft_head
-    return where if read else replace(where, dead=True)
+    return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
 
 
 def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -68,14 +106,26 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
         yield _sum(scenario), where
 
 
-def _attention(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    if _tp(scenario) > 1 and _split_tokens(scenario):
-        yield hops.all_gather, where
+def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
     if scenario.mesh.size_of("cp") > 1:
         yield hops.kv_exchange, where
+
+
+def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
+    if attention_way(scenario) == "pass_kv":
+        yield from _exchange_kv(scenario, where)
+    elif scenario.mesh.size_of("cp") * scenario.plan.dcp > 1:
+        yield hops.query_send, where
+        yield hops.partials_return, where
+
+
+def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
+    if _tp(scenario) > 1 and _split_tokens(scenario):
+        yield hops.all_gather, where
+    yield from meet(scenario, where)
     if _tp(scenario) > 1:
-        last = where.layer == scenario.need_model().layers
-        yield _sum(scenario), _after_kv(scenario, where) if last else where
+        yield _sum(scenario), after_kv
 
 
 def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -104,12 +154,12 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
         yield hops.all_gather, where
 
 
-def _lm_head(scenario: Scenario) -> Iterator[Stop]:
-    if _tp(scenario) == 1 or not (scenario.is_last_position or scenario.token.prompt_logprobs):
+def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
+    if _tp(scenario) == 1 or not rider.to_head:
         return
     stage = scenario.mesh.stages - 1
-    home = scenario.mesh.moved(scenario.home, "pp", stage)
-    where = Where(scenario.need_model().layers, stage, scenario.position, home, Part.HEAD)
+    home = scenario.mesh.moved(rider.home, "pp", stage)
+    where = Where(scenario.need_model().layers, stage, rider.position, home, Part.HEAD)
     if _split_tokens(scenario):
         yield hops.head_copy, where
     yield hops.logits_gather, where
@@ -127,8 +177,10 @@ def check_length(scenario: Scenario) -> None:
     mesh, model = scenario.mesh, scenario.need_model()
     tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
     sources = tp if scenario.plan.sp == Sp.OFF else 1
-    fan_out = 2 * (model.top_k or 0) * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
-    layer = 6 + 6 * tp + tp * cp + (2 * sources * (fan_out + 1) if model.experts else 0)
+    picks = (model.top_k or 0) + len(scenario.always_picked)
+    fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    shards = cp * scenario.plan.dcp
+    layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
     if scenario.plan.contract == Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:

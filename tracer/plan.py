@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, one_of, whole_number
+
+if TYPE_CHECKING:
+    from tracer.model_spec import ModelSpec
 
 
 class Sp(StrEnum):
@@ -33,6 +37,7 @@ CHOICES = {
     "tp_algo": ("direct", "ring"),
     "embedding": ("replicated", "vocab_parallel"),
     "landing": ("zigzag", "contiguous"),
+    "decode_attention": ("pass_q", "pass_kv", "auto"),
 }
 
 
@@ -41,7 +46,10 @@ class Plan:
     """Named choices of one deployment; the words are those of the counting rules.
 
     ``dense_tp`` is None for the mesh's tp, or 1; ``stage_layers`` lists the layers of each stage when
-    they are not split evenly.
+    they are not split evenly. ``shared_routed`` serves the shared experts as routed ones that every token
+    picks: they take slots of their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2).
+    ``dcp`` ranks of a TP group that hold the same KV head share its tokens, ``dcp_interleave`` consecutive
+    ones at a time (vLLM's decode context parallelism).
 
     Raises:
         ConfigError: for a word that is not one of the choices.
@@ -54,19 +62,63 @@ class Plan:
     tp_algo: str = "direct"
     dense_tp: int | None = None
     shared_tp: bool = False
+    shared_routed: bool = False
     embedding: str = "replicated"
     landing: str = "zigzag"
     stage_layers: tuple[int, ...] | None = None
+    decode_attention: str = "pass_q"
+    dcp: int = 1
+    dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             one_of(f"mesh.{name}", getattr(self, name), tuple(str(word) for word in allowed))
-        if not isinstance(self.shared_tp, bool):
-            raise ConfigError("mesh.shared_tp", self.shared_tp, "must be true or false", "try false")
+        for name in ("shared_tp", "shared_routed"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
+        if self.shared_routed and self.shared_tp:
+            raise ConfigError(
+                "mesh.shared_tp",
+                True,
+                "slices a shared expert that shared_routed sends away",
+                "drop one of the two",
+            )
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
+        whole_number("mesh.dcp", self.dcp)
+        whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+
+
+def default_dispatch(phase: str) -> str:
+    """How a phase dispatches when nobody says: decode pays for latency, prefill for bytes."""
+    return "low_latency" if phase == "decode" else "high_throughput"
+
+
+def placed_experts(model: ModelSpec, plan: Plan) -> int:
+    """Experts that take slots: the routed ones, and the shared ones when they are routed too.
+
+    Expert numbers from ``model.experts`` on are the shared ones.
+
+    Raises:
+        ConfigError: when shared experts are to be routed and the model has none, or they differ in width.
+    """
+    experts = model.need("experts", "place experts")
+    if not plan.shared_routed:
+        return experts
+    if not model.shared_experts:
+        raise ConfigError(
+            "mesh.shared_routed", True, "needs a shared expert, and the model has none", "drop it"
+        )
+    if model.shared_hidden != model.shared_experts * model.need("expert_hidden", "place experts"):
+        raise ConfigError(
+            "mesh.shared_routed",
+            True,
+            f"needs shared experts as wide as routed ones ({model.expert_hidden}), not {model.shared_hidden} in all",
+            "drop it",
+        )
+    return experts + model.shared_experts
 
 
 def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.expert_placement import Placement
 from tracer.mesh import Mesh
-from tracer.plan import Contract, Plan
+from tracer.plan import Contract, Plan, default_dispatch, placed_experts
 from tracer.scenario import Scenario, Token
 
 if TYPE_CHECKING:
@@ -29,9 +29,13 @@ PLAN_KEYS = (
     "tp_algo",
     "dense_tp",
     "shared_tp",
+    "shared_routed",
     "embedding",
     "landing",
     "stage_layers",
+    "decode_attention",
+    "dcp",
+    "dcp_interleave",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -44,8 +48,10 @@ _CLUSTER_KEYS = (
     "ib_latency_s",
     "placement",
 )
-TOKEN_KEYS = ("replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head")
-_PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer")
+TOKEN_KEYS = (
+    "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+)  # fmt: skip
+_PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
 
 
@@ -65,7 +71,7 @@ def scenario_from_dict(data: object, *, read_config: Callable[[str], ModelSpec] 
     plan = _plan(mesh_table, _text(tables, "phase") or "prefill")
     mesh = _mesh(mesh_table, plan)
     model = _model(tables.get("model"), read_config)
-    placement, by_layer = _placements(tables.get("placement"), mesh, model)
+    placement, by_layer = _placements(tables.get("placement"), mesh, model, plan)
     return Scenario(
         mesh=mesh,
         cluster=_cluster(tables.get("cluster"), mesh),
@@ -114,8 +120,7 @@ def _plan(table: Table, phase: str) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
     if "stage_layers" in given:
         given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
-    if phase == "decode":
-        given.setdefault("dispatch", "low_latency")
+    given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 
 
@@ -211,27 +216,47 @@ def _token(table: object, mesh: Mesh) -> Token:
 
 
 def _placements(
-    table: object, mesh: Mesh, model: ModelSpec | None
+    table: object, mesh: Mesh, model: ModelSpec | None, plan: Plan
 ) -> tuple[Placement | None, tuple[tuple[int, Placement], ...]]:
     given = _table("placement", table, _PLACEMENT_KEYS)
     if model is None or model.experts is None:
-        if given.get("slots") or given.get("slots_by_layer"):
-            raise ConfigError(
-                "placement.slots",
-                given,
-                "places experts, but the model has none",
-                "give model.experts, or drop it",
-            )
+        for key in ("slots", "slots_by_layer", "redundant"):
+            if given.get(key):
+                raise ConfigError(
+                    f"placement.{key}",
+                    given[key],
+                    "places experts, but the model has none",
+                    "give model.experts, or drop it",
+                )
         return None, ()
-    experts, ep = model.experts, mesh.size_of("ep")
+    experts, ep = placed_experts(model, plan), mesh.size_of("ep")
     by_layer = tuple(
         (number, Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts))
         for number, slots in _by_layer("placement.slots_by_layer", given.pop("slots_by_layer", None))
     )
+    if "redundant" in given or "redundant_at" in given:
+        return _redundant(given, experts, ep), by_layer
     if "slots" in given:
         given["slots"] = _whole_list("placement.slots", given["slots"])
         given.setdefault("kind", "table")
     return Placement(experts, ep, **given), by_layer
+
+
+def _redundant(given: Table, experts: int, ep: int) -> Placement:
+    """The slot table of ``redundant`` copies; once read, it is a table like any other."""
+    from tracer.redundant_experts import redundant_slots
+
+    others = [key for key in ("slots", "remainder") if key in given]
+    if others or given.get("kind", "linear") != "linear":
+        value = others[0] if others else given["kind"]
+        raise ConfigError(
+            "placement.redundant",
+            given.get("redundant"),
+            f"goes with linear placement, not with {value!r}",
+            "write the whole table as slots = [...], or drop it",
+        )
+    slots = redundant_slots(experts, ep, given.get("redundant", 0), given.get("redundant_at", "end"))
+    return Placement.table(slots, ep, experts)
 
 
 def _by_layer(field: str, table: object) -> list[tuple[int, object]]:

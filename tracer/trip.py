@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.hop import Hop, HopKind
-from tracer.itinerary import check_length, prefill
+from tracer.itinerary import check_length, itinerary
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -77,17 +77,23 @@ class Trip:
     def to_dict(self) -> dict[str, Any]:
         """The trip as JSON values; ``tracer/schema/trip.schema.json`` describes them."""
         from tracer.scenario_write import scenario_to_dict
+        from tracer.timing.trip_time import trip_time
 
-        scenario = self.scenario
+        scenario, times = self.scenario, trip_time(self)
+        clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
         return {
             "schema": SCHEMA,
             "scenario": scenario_to_dict(scenario),
             "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
             "touched": list(self.touched),
             "log": self.log.to_dict(),
+            "seconds": times.seconds,
+            "seconds_assume": times.assumption,
             "hops": [
-                _hop_to_dict(i, hop, tally)
-                for i, (hop, tally) in enumerate(zip(self.hops, self.tallies, strict=True))
+                _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
+                for i, (hop, tally, (spent, since)) in enumerate(
+                    zip(self.hops, self.tallies, clock, strict=True)
+                )
             ],
         }
 
@@ -95,6 +101,17 @@ class Trip:
         from tracer.trip_text import trip_text
 
         return trip_text(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the log, a table of hops, and the map where pictures are installed."""
+        from tracer.notebook import mime_bundle
+
+        rows = [
+            (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
+            for hop, t in zip(self.hops, self.tallies, strict=True)
+        ]
+        header = ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes")
+        return mime_bundle("trip", self, header, rows)
 
 
 def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
@@ -121,7 +138,7 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
-    for build, where in prefill(scenario):
+    for build, where in itinerary(scenario):
         yield build(scenario, where)
 
 

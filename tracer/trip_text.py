@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.decode_notes import decode_notes
 from tracer.hop import Hop, HopKind
 from tracer.routing import describe_draw
+from tracer.timing.trip_time import trip_time
+from tracer.timing.units import format_seconds
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -65,17 +68,28 @@ def _moves(hop: Hop) -> str:
     return " ".join(shown) + (f" … {more} more" if more > 0 else "")
 
 
+def _token_words(scenario: Scenario) -> str:
+    if scenario.decodes:
+        return f"new token {scenario.position} after a prompt of {scenario.token.prompt}"
+    return f"token {scenario.position} of {scenario.token.prompt}"
+
+
 def _notes(scenario: Scenario) -> list[str]:
     notes = []
     model = scenario.need_model()
     missing = model.moe_layers - len(scenario.picks)
     if missing > 0:
         notes.append(f"picks of {missing} MoE layers {describe_draw(model, scenario.seed)}")
+    if scenario.always_picked and model.moe_layers:
+        shared = ", ".join(map(str, scenario.always_picked))
+        notes.append(f"shared experts are routed: expert {shared} is in every pick")
     layers = scenario.stage_layers
     if len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")
     padding = scenario.landing.padded - scenario.token.prompt
-    if padding:
+    if scenario.decodes:
+        notes += decode_notes(scenario)
+    elif padding:
         notes.append(f"prompt padded by {padding} rows to {scenario.landing.padded}")
     empty = scenario.cluster.gpus_per_node * (scenario.cluster.nodes or 0) - scenario.mesh.world_size
     if empty > 0:
@@ -88,21 +102,26 @@ def trip_text(trip: Trip) -> str:
     scenario = trip.scenario
     word = scenario.cluster.island_word
     lines = [
-        f"{scenario.name or 'scenario'}: token {scenario.position} of {scenario.token.prompt}, "
+        f"{scenario.name or 'scenario'}: {_token_words(scenario)}, "
         f"replica {scenario.replica}, lands on GPU {scenario.home}",
         mesh_line(scenario),
         "",
         f"{'layer':>5}  {'hop':<15} {'GPUs':>5} {word + ' crossings':>14} {'ops':>4}  {'bytes':>10}  "
+        f"{'time':>8} {'total':>8}  "
         "from → to (⇒ over IB)",
     ]
-    for hop, tally in zip(trip.hops, trip.tallies, strict=True):
+    times = trip_time(trip)
+    clock = zip(times.hops, times.cumulative_seconds, strict=True)
+    for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
         moved = sum(t.bytes for t in hop.transfers)
         dead = "  (dead work)" if hop.dead else ""
         note = f"  [{hop.note}]" if hop.note else ""
         apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
         lines.append(
             f"{hop.layer or '-':>5}  {hop.kind:<15} {tally.gpus_touched:>5} {tally.node_crossings:>14} "
-            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  {_moves(hop)}{dead}{note}"
+            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  "
+            f"{format_seconds(spent.seconds):>8} {format_seconds(since):>8}  {_moves(hop)}{dead}{note}"
         )
-    lines += ["", *(f"note: {note}" for note in _notes(scenario)), "Trip log: " + log_line(trip.log, word)]
+    notes = [*_notes(scenario), f"times: {times.assumption}"]
+    lines += ["", *(f"note: {note}" for note in notes), "Trip log: " + log_line(trip.log, word)]
     return "\n".join(lines)

@@ -8,10 +8,18 @@ from oracle.islands import OracleCluster
 from oracle.ranks import OracleMesh
 
 
+def shared_ids(scenario: dict[str, Any]) -> list[int]:
+    """Numbers of the shared experts where they are served as routed ones: after the routed experts."""
+    if not scenario.get("mesh", {}).get("shared_routed", False):
+        return []
+    first = scenario["model"]["experts"]
+    return list(range(first, first + scenario["model"]["shared_experts"]))
+
+
 def slots(scenario: dict[str, Any], layer: int, ep: int) -> list[tuple[int, int]]:
     """(expert, EP rank) of every slot, in slot order."""
     placement = scenario.get("placement", {})
-    experts = scenario["model"]["experts"]
+    experts = scenario["model"]["experts"] + len(shared_ids(scenario))
     kind = placement.get("kind", "linear")
     if kind == "table":
         by_layer = placement.get("slots_by_layer") or {}
@@ -57,8 +65,9 @@ class ExpertMap:
         return ties[self.position % len(ties)]
 
     def _is_near(self, ep_rank: int, sender: int) -> bool:
+        """An EP rank is on the sender's island when one of its etp ranks is."""
         island = self.cluster.island[sender]
-        return all(self.cluster.island[rank] == island for rank in self.ranks_of(ep_rank, sender))
+        return any(self.cluster.island[rank] == island for rank in self.ranks_of(ep_rank, sender))
 
     def gpus(self, expert: int, sender: int) -> list[int]:
         """The GPUs (one for each etp) that compute this expert for this sender."""

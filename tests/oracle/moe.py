@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oracle import payloads
-from oracle.experts import ExpertMap
+from oracle.experts import ExpertMap, shared_ids
 from oracle.islands import OracleCluster
 
 Move = tuple[int, int, int, str]
@@ -72,7 +72,7 @@ def all_rows(scenario: dict[str, Any], sender: int, where: ExpertMap) -> tuple[l
 def weight_pulls(scenario: dict[str, Any], sender: int, where: ExpertMap) -> list[Move]:
     """`dwdp`: every expert that is not here comes from a rank that has it, picked or not."""
     pulls: list[Move] = []
-    for expert in range(scenario["model"]["experts"]):
+    for expert in [*range(scenario["model"]["experts"]), *shared_ids(scenario)]:
         owners = where.gpus(expert, sender)
         if sender not in owners:
             size = payloads.expert_weights(scenario)

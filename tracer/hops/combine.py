@@ -21,11 +21,12 @@ def combine(scenario: Scenario, where: Where) -> Hop:
     """
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += _to_source(scenario, where, source)
+        transfers += combine_to(scenario, where, source)
     return make_hop(HopKind.COMBINE, where, transfers)
 
 
-def _to_source(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+    """Transfers that bring one source rank's copy its results."""
     size = scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.combine]
     if scenario.plan.contract != Contract.EP:
         return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]

@@ -24,11 +24,14 @@ def dispatch(scenario: Scenario, where: Where) -> Hop:
     notes: dict[str, None] = {}
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += _from_source(scenario, where, source, notes)
+        transfers += dispatch_from(scenario, where, source, notes)
     return make_hop(HopKind.DISPATCH, where, transfers, note="; ".join(notes))
 
 
-def _from_source(scenario: Scenario, where: Where, source: int, notes: dict[str, None]) -> list[Transfer]:
+def dispatch_from(
+    scenario: Scenario, where: Where, source: int, notes: dict[str, None] | None = None
+) -> list[Transfer]:
+    """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
     low_latency = scenario.plan.dispatch == "low_latency"
     hidden = scenario.need_model().need("hidden", "size a row")
     is_ep = scenario.plan.contract == Contract.EP
@@ -40,7 +43,7 @@ def _from_source(scenario: Scenario, where: Where, source: int, notes: dict[str,
         return [send(scenario, source, rank, size, Role.DISPATCH) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
     for route in routes(scenario, where, source):
-        if route.fallback:
+        if route.fallback and notes is not None:
             notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = (
                 None
             )

@@ -5,6 +5,7 @@ Dispatch walks a route forwards and combine walks it back, so both are built fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,23 +36,30 @@ def expert_ranks(scenario: Scenario, stage: int, ep: int, edp: int) -> list[int]
     return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.size_of("etp"))]
 
 
-def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, source: int, expert: int) -> int:
-    """EP rank that serves an expert for a source: its own, else one wholly in its island, else any.
+def tied_ep_ranks(
+    scenario: Scenario, placement: Placement, stage: int, source: int, expert: int
+) -> Sequence[int]:
+    """EP ranks that serve an expert equally well for a source, in slot order.
 
-    Ties go in slot order, by token position modulo the number of ties.
+    Its own, else those with a rank in its island, else all that hold the expert; one entry a slot.
     """
     slots = placement.ep_ranks_of(expert)
     if len(slots) == 1:
-        return slots[0]
+        return slots
     mesh, cluster = scenario.mesh, scenario.cluster
     edp, island = mesh.expert_coordinate(source, "edp"), cluster.island_of(source)
     own_ep = mesh.expert_coordinate(source, "ep")
     near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
-        if all(cluster.island_of(rank) == island for rank in expert_ranks(scenario, where.stage, ep, edp))
+        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
     ]
-    ties = near or list(slots)
+    return near or slots
+
+
+def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, source: int, expert: int) -> int:
+    """EP rank that serves an expert for a source; ties go by token position modulo their number."""
+    ties = tied_ep_ranks(scenario, placement, where.stage, source, expert)
     return ties[where.position % len(ties)]
 
 

@@ -1,0 +1,48 @@
+"""``tokentrip replay``: run the mesh on small arrays and prove the trip."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+DIFFERS = 1
+
+
+@click.command("replay")
+@scenario_argument
+@click.option("--tiny", is_flag=True, help="Shrink widths, layers and prompts; mesh and placement stay.")
+@click.option("--fault", metavar="NAME", help="Switch a known mistake on; --fault list names them.")
+@click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+def replay_command(
+    scenario: Scenario, tiny: bool, fault: str | None, weights_seed: int, as_json: bool
+) -> None:
+    """Run a prefill on virtual GPUs: equal to one device, and moved as the trips say?
+
+    SCENARIO is a preset, a .toml or .json scenario, or a Hugging Face config.json with mesh flags.
+    Ends with exit code 1 when anything differs.
+
+    \b
+    Example:
+      tokentrip replay six-cuts --tiny
+      tokentrip replay six-cuts --tiny --fault rope_local
+    """
+    from tracer.replay import replay
+    from tracer.replay.faults import MEANING
+
+    if fault == "list":
+        for name, meaning in MEANING.items():
+            click.echo(f"{name:18}{meaning}")
+        return
+    report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
+    click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
+    if not report.ok:
+        sys.exit(DIFFERS)

@@ -1,0 +1,1 @@
+"""Charts as plotly figures, one file a chart; plotly loads when a figure is built, and not before."""

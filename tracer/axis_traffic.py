@@ -1,0 +1,129 @@
+"""One line of expected traffic: what an axis sends, in elements, bytes and seconds, and by which formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.cluster import Tier
+
+if TYPE_CHECKING:
+    from tracer.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisTraffic:
+    """What one GPU sends, on average, for one part of the model.
+
+    ``elements`` and ``bytes`` follow the ``formula``; ``nvlink_*`` and ``ib_*`` are what its links
+    really carry (for ``ep`` after de-duplication and without what stays home, so they do not add up to
+    ``elements``). ``times`` says how often one forward pass through all stages does it: layers, or stage
+    boundaries. Seconds are bytes over the link's rate; the two tiers overlap, so ``seconds`` is the longer.
+    """
+
+    axis: str
+    part: str
+    per: str
+    times: int
+    formula: str
+    numbers: str
+    elements: float
+    bytes: float
+    nvlink_elements: float
+    ib_elements: float
+    nvlink_bytes: float
+    ib_bytes: float
+    nvlink_seconds: float
+    ib_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two tiers' times."""
+        return max(self.nvlink_seconds, self.ib_seconds)
+
+    @property
+    def tier(self) -> str | None:
+        """The tier that takes longer; None when nothing moves."""
+        if self.seconds == 0:
+            return None
+        return str(Tier.IB if self.ib_seconds >= self.nvlink_seconds else Tier.NVLINK)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line as JSON values."""
+        return {
+            "part": self.part,
+            "per": self.per,
+            "times": self.times,
+            "elements_per_gpu_per_layer": self.elements,
+            "nvlink_elements_per_gpu_per_layer": self.nvlink_elements,
+            "ib_elements_per_gpu_per_layer": self.ib_elements,
+            "bytes": self.bytes,
+            "bytes_by_tier": {"nvlink": self.nvlink_bytes, "ib": self.ib_bytes},
+            "tier": self.tier,
+            "seconds": self.seconds,
+            "seconds_by_tier": {"nvlink": self.nvlink_seconds, "ib": self.ib_seconds},
+            "formula": self.formula,
+            "numbers": self.numbers,
+        }
+
+
+def plain_line(
+    cluster: Cluster,
+    axis: str,
+    part: str,
+    *,
+    elements: float,
+    element_bytes: float,
+    ib_share: float,
+    formula: str,
+    numbers: str,
+    times: int,
+    per: str = "layer",
+) -> AxisTraffic:
+    """A line whose elements all move, a share of them over IB."""
+    return split_line(
+        cluster,
+        axis,
+        part,
+        elements=elements,
+        size=elements * element_bytes,
+        nvlink=(elements * (1 - ib_share), elements * (1 - ib_share) * element_bytes),
+        ib=(elements * ib_share, elements * ib_share * element_bytes),
+        formula=formula,
+        numbers=numbers,
+        times=times,
+        per=per,
+    )
+
+
+def split_line(
+    cluster: Cluster,
+    axis: str,
+    part: str,
+    *,
+    elements: float,
+    size: float,
+    nvlink: tuple[float, float],
+    ib: tuple[float, float],
+    formula: str,
+    numbers: str,
+    times: int,
+    per: str = "layer",
+) -> AxisTraffic:
+    """A line from its formula's elements and bytes, and (elements, bytes) that each tier carries."""
+    return AxisTraffic(
+        axis=axis,
+        part=part,
+        per=per,
+        times=times,
+        formula=formula,
+        numbers=numbers,
+        elements=elements,
+        bytes=size,
+        nvlink_elements=nvlink[0],
+        ib_elements=ib[0],
+        nvlink_bytes=nvlink[1],
+        ib_bytes=ib[1],
+        nvlink_seconds=nvlink[1] / cluster.nvlink.bytes_per_s,
+        ib_seconds=ib[1] / cluster.ib.bytes_per_s,
+    )

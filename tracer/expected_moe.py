@@ -1,0 +1,169 @@
+"""What a MoE block is expected to move, contract by contract: tokens, all rows, or weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.axis_traffic import AxisTraffic, split_line
+from tracer.dtype import BYTES, dispatch_row_bytes
+from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies
+from tracer.hop import HopKind, Part, Where
+from tracer.hops.weight_pull import expert_bytes, weight_pull
+from tracer.plan import Contract, Sp
+from tracer.rank_places import islands_of, pair_crossing_share
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class RowBytes:
+    """Bytes of one dispatched row and of one combined row."""
+
+    dispatch: int
+    combine: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> RowBytes:
+        """Row sizes in the declared dtypes; a low-latency FP8 message has its header."""
+        hidden = scenario.need_model().need("hidden", "size a row")
+        low = scenario.plan.dispatch == "low_latency" and scenario.plan.contract == Contract.EP
+        size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low)
+        return cls(size, hidden * BYTES[scenario.dtype.combine])
+
+    @property
+    def both(self) -> int:
+        """Bytes of a copy there and back."""
+        return self.dispatch + self.combine
+
+
+def moe_line(scenario: Scenario, tokens: int) -> AxisTraffic | None:
+    """The MoE block's line on axis ep; None when its contract moves nothing there."""
+    mesh = scenario.mesh
+    if scenario.plan.contract == Contract.TP or mesh.size_of("ep") * mesh.size_of("etp") == 1:
+        return None
+    if scenario.plan.contract == Contract.DWDP:
+        return _pull_line(scenario)
+    if scenario.plan.contract == Contract.AG_RS:
+        return _all_rows_line(scenario, tokens)
+    return _dispatch_line(scenario, tokens)
+
+
+def dispatched_rows(scenario: Scenario, tokens: int) -> float:
+    """Rows one GPU dispatches in a layer: T/(cp·tp), without SP T/cp (every TP rank has a copy)."""
+    tp = 1 if scenario.plan.sp == Sp.OFF else scenario.mesh.size_of("tp")
+    return tokens / (scenario.mesh.size_of("cp") * tp)
+
+
+def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
+    cp, tp = scenario.mesh.size_of("cp"), scenario.mesh.size_of("tp")
+    if scenario.plan.sp == Sp.OFF:
+        return "(T/cp)", f"({tokens}/{cp})"
+    return "(T/(cp·tp))", f"({tokens}/({cp}·{tp}))"
+
+
+def average_copies(scenario: Scenario) -> DispatchCopies:
+    """Expected copies a token, averaged over the MoE layers (stages and placements may differ)."""
+    model = scenario.need_model()
+    layers = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
+    seen: dict[tuple[int, int], DispatchCopies] = {}
+    edges = np.cumsum(scenario.stage_layers)
+    total = NO_COPIES
+    for layer in layers:
+        key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
+        if key not in seen:
+            seen[key] = expected_copies(scenario, layer)
+        total += seen[key]
+    return total.scaled(1 / len(layers))
+
+
+def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
+    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    copies = average_copies(scenario)
+    nvlink, ib = copies.nvlink, copies.ib
+    if scenario.plan.dispatch == "low_latency":
+        nvlink, ib = copies.messages - copies.messages_ib, copies.messages_ib
+    rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
+    formula, numbers = _rows_text(scenario, tokens)
+    factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
+    return split_line(
+        scenario.cluster,
+        "ep",
+        "moe",
+        elements=2 * top_k * etp * rows * hidden,
+        size=top_k * etp * rows * size,
+        nvlink=(2 * nvlink * rows * hidden, nvlink * rows * size),
+        ib=(2 * ib * rows * hidden, ib * rows * size),
+        formula=f"2·{factor}·{formula}·d by picks; over IB 2·{_ib_text(scenario)}·{formula}·d",
+        numbers=f"2·{factor_numbers}·{numbers}·{hidden}; over IB 2·{ib:.4f}·{numbers}·{hidden}",
+        times=model.moe_layers,
+    )
+
+
+def _ib_text(scenario: Scenario) -> str:
+    if scenario.plan.dispatch == "low_latency":
+        return "k·etp·(share of experts on other islands)"
+    return "Σ p(e_island)"
+
+
+def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    model, mesh = scenario.need_model(), scenario.mesh
+    hidden = model.need("hidden", "size a row")
+    peers = mesh.size_of("etp") * mesh.size_of("ep") - 1
+    share = pair_crossing_share(islands_of(scenario.cluster, mesh.groups("dispatch")))
+    rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
+    formula, numbers = _rows_text(scenario, tokens)
+    elements, total = 2 * peers * rows * hidden, peers * rows * size
+    return split_line(
+        scenario.cluster,
+        "ep",
+        "moe",
+        elements=elements,
+        size=total,
+        nvlink=(elements * (1 - share), total * (1 - share)),
+        ib=(elements * share, total * share),
+        formula=f"2·(etp·ep-1)·{formula}·d",
+        numbers=f"2·{peers}·{numbers}·{hidden}",
+        times=model.moe_layers,
+    )
+
+
+def pulled_bytes(scenario: Scenario, layer: int, stage: int) -> tuple[float, float]:
+    """(NVLink, IB) bytes of weights a rank of the stage pulls in a MoE layer, on average."""
+    nvlink = ib = 0
+    ranks = scenario.mesh.stage_lists()[stage].tolist()
+    for rank in ranks:
+        where = Where(layer, stage, 0, rank, Part.MOE)
+        for transfer in weight_pull(scenario, where).transfers:
+            if transfer.dst != rank:
+                continue
+            if transfer.tier == "ib":
+                ib += transfer.bytes
+            else:
+                nvlink += transfer.bytes
+    return nvlink / len(ranks), ib / len(ranks)
+
+
+def _pull_line(scenario: Scenario) -> AxisTraffic:
+    """Weights a GPU receives: the experts that are not local, once a layer, whatever T."""
+    model = scenario.need_model()
+    layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
+    nvlink, ib = pulled_bytes(scenario, layer, 0)
+    element = BYTES[scenario.dtype.weights]
+    experts, whole = model.need("experts", "count experts"), expert_bytes(scenario)
+    return split_line(
+        scenario.cluster,
+        "ep",
+        str(HopKind.WEIGHT_PULL),
+        elements=(nvlink + ib) / element,
+        size=nvlink + ib,
+        nvlink=(nvlink / element, nvlink),
+        ib=(ib / element, ib),
+        formula="weights of the experts that are not local, once a layer, whatever T",
+        numbers=f"{(nvlink + ib) / whole:.4g} of {experts} experts, 3·d·expert_hidden each",
+        times=model.moe_layers,
+    )

@@ -1,0 +1,204 @@
+"""Closed forms: what each axis sends per GPU and layer, with the formula, before anything is run.
+
+T is the padded prompt of a replica, d the hidden size; every replica holds one prompt of T tokens, and
+the router picks uniformly. The forms are section 7 of the counting rules; each agrees with a census.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tracer.axis_traffic import AxisTraffic, plain_line
+from tracer.dtype import BYTES
+from tracer.errors import whole_number
+from tracer.expected_moe import moe_line
+from tracer.hops.kv_exchange import kv_elements
+from tracer.plan import Contract, Sp
+from tracer.rank_places import islands_of, pair_crossing_share, ring_crossing_share
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+SCHEMA = 1
+ASSUMES = "peak link rates, no latency, the two tiers overlapped, no overlap with compute, uniform picks"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTraffic:
+    """Every line of a scenario's expected traffic; ``print`` shows a table."""
+
+    scenario: Scenario
+    tokens: int
+    lines: tuple[AxisTraffic, ...]
+
+    def axis(self, name: str) -> AxisTraffic | None:
+        """The first line of an axis: attention's for tp, the MoE block's for ep; None when it is silent."""
+        return next((line for line in self.lines if line.axis == name), None)
+
+    @property
+    def ib_bytes_per_pass(self) -> float:
+        """Bytes a GPU sends between islands in one forward pass, on average."""
+        return sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+
+    @property
+    def nvlink_bytes_per_pass(self) -> float:
+        """Bytes a GPU sends inside its island in one forward pass, on average."""
+        return sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+
+    @property
+    def seconds_per_pass(self) -> float:
+        """Time of all hops of one forward pass through every stage, one after the other."""
+        return sum(line.seconds * line.times for line in self.lines)
+
+    def ratio_to_tp(self, line: AxisTraffic) -> float | None:
+        """A line's time over TP's in attention; None without TP traffic."""
+        base = self.axis("tp")
+        return None if base is None or base.seconds == 0 else line.seconds / base.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``."""
+        axes: dict[str, Any] = {}
+        for line in self.lines:
+            entry = line.to_dict() | {"ratio_to_tp": self.ratio_to_tp(line)}
+            axes.setdefault(line.axis, entry | {"parts": []})["parts"].append(entry)
+        if "pp" in axes:
+            pp = axes["pp"]
+            layers_a_stage = self.scenario.need_model().layers / self.scenario.mesh.stages
+            ratio = pp["ratio_to_tp"]
+            pp["ratio_to_tp_per_send"] = ratio
+            pp["ratio_to_tp_per_layer"] = None if ratio is None else ratio / layers_a_stage
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario.name,
+            "tokens_per_replica": self.tokens,
+            "hidden": self.scenario.need_model().hidden,
+            "assumes": ASSUMES,
+            "axes": axes,
+            "per_pass": {
+                "nvlink_bytes": self.nvlink_bytes_per_pass,
+                "ib_bytes": self.ib_bytes_per_pass,
+                "seconds": self.seconds_per_pass,
+            },
+        }
+
+    def __str__(self) -> str:
+        from tracer.traffic_text import traffic_text
+
+        return traffic_text(self)
+
+
+def expected_traffic(scenario: Scenario) -> ExpectedTraffic:
+    """Closed forms of a scenario, averaged over its GPUs.
+
+    Raises:
+        ConfigError: when the model lacks a size, or the mesh is too large to list its groups.
+    """
+    model = scenario.need_model()
+    tokens = scenario.landing.padded
+    moe = model.moe_layers
+    lines: list[AxisTraffic] = []
+    if scenario.mesh.size_of("tp") > 1:
+        lines += _tp_lines(scenario, tokens)
+    if scenario.mesh.size_of("cp") > 1:
+        lines.append(_cp_line(scenario, tokens))
+    if moe:
+        found = moe_line(scenario, tokens)
+        lines += [] if found is None else [found]
+    if scenario.mesh.stages > 1:
+        lines.append(_pp_line(scenario, tokens))
+    return ExpectedTraffic(scenario, tokens, tuple(lines))
+
+
+def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
+    """The same scenario with ``tokens`` tokens a replica; the token followed stays inside them.
+
+    Raises:
+        ConfigError: when ``tokens`` is not a whole number of at least 1.
+    """
+    whole_number("tokens", tokens)
+    position = min(scenario.position, tokens - 1)
+    token = replace(scenario.token, prompt=tokens, gpu=None, replica=scenario.replica, position=position)
+    return replace(scenario, token=token)
+
+
+def _ib_share(scenario: Scenario, axis: str, *, ring: bool) -> float:
+    """Share of an axis's messages that cross islands, over all its groups."""
+    islands = islands_of(scenario.cluster, scenario.mesh.groups(axis))
+    return ring_crossing_share(islands) if ring else pair_crossing_share(islands)
+
+
+def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
+    """TP's sums and gathers: attention, then whatever else is split over it."""
+    model, plan = scenario.need_model(), scenario.plan
+    dense, moe = model.layers - model.moe_layers, model.moe_layers
+    lines = [_tp_line(scenario, tokens, "attention", model.layers, 2)]
+    if dense and scenario.dense_tp > 1:
+        lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
+    if moe and plan.shared_tp and model.shared_experts:
+        lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
+    if moe and plan.contract == Contract.TP:
+        lines.append(_tp_line(scenario, tokens, "moe", moe, 2))
+    if moe and plan.contract != Contract.TP and plan.sp == Sp.BEFORE_DISPATCH:
+        lines.append(_tp_line(scenario, tokens, "moe_gather", moe, 1))
+    if plan.embedding == "vocab_parallel":
+        collectives = 1 if plan.sp == Sp.MEGATRON else 2
+        lines.append(_tp_line(scenario, tokens, "embedding", 1, collectives))
+    return lines
+
+
+def _tp_line(scenario: Scenario, tokens: int, part: str, times: int, collectives: int) -> AxisTraffic:
+    """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two."""
+    tp, cp = scenario.mesh.size_of("tp"), scenario.mesh.size_of("cp")
+    hidden = scenario.need_model().need("hidden", "size a row")
+    lead = f"{collectives}·" if collectives > 1 else ""
+    return plain_line(
+        scenario.cluster,
+        "tp",
+        part,
+        elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
+        element_bytes=BYTES[scenario.dtype.activations],
+        ib_share=_ib_share(scenario, "tp", ring=scenario.plan.tp_algo == "ring"),
+        formula=f"{lead}(tp-1)/tp·(T/cp)·d",
+        numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
+        times=times,
+    )
+
+
+def _cp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    """K/V of T/cp tokens to every other CP rank; MLA: the latent."""
+    model, cp = scenario.need_model(), scenario.mesh.size_of("cp")
+    each = kv_elements(scenario)
+    formula = "(cp-1)·(T/cp)·(kv_lora+rope)" if model.mla else "(cp-1)·(T/cp)·2·max(1, n_kv/tp)·d_h"
+    return plain_line(
+        scenario.cluster,
+        "cp",
+        "attention",
+        elements=(cp - 1) * tokens / cp * each,
+        element_bytes=BYTES[scenario.dtype.kv],
+        ib_share=_ib_share(scenario, "cp", ring=scenario.plan.kv_exchange == "ring"),
+        formula=formula,
+        numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
+        times=model.layers,
+    )
+
+
+def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    """Rows a GPU sends to the next stage, once a stage boundary."""
+    mesh, cp = scenario.mesh, scenario.mesh.size_of("cp")
+    hidden = scenario.need_model().need("hidden", "size a row")
+    split = scenario.plan.sp == Sp.MEGATRON
+    parts = cp * (mesh.size_of("tp") if split else 1)
+    chain = islands_of(scenario.cluster, mesh.groups("pp"))
+    return plain_line(
+        scenario.cluster,
+        "pp",
+        "pipeline",
+        elements=tokens * hidden / parts,
+        element_bytes=BYTES[scenario.dtype.activations],
+        ib_share=float((chain[:, 1:] != chain[:, :-1]).mean()),
+        formula="(T/(cp·tp))·d per stage boundary" if split else "(T/cp)·d per stage boundary",
+        numbers=f"({tokens}/{parts})·{hidden}",
+        times=mesh.stages - 1,
+        per="stage boundary",
+    )

@@ -1,0 +1,45 @@
+"""Launch flags of real frameworks to a mesh: their groups, ours, expert placement, warnings, refusals.
+
+``flags`` and ``parsing`` turn words into settings, ``shell_lines`` and ``launchers`` take whole shell
+lines apart, ``config_files`` reads YAML, TOML and JSON. Each framework is a folder of the same three
+files: ``flags`` (its table), ``checks`` (what it refuses) and ``mesh`` (the groups it makes); one
+teaches all. ``reading`` is what they return, ``opening`` makes a ``Layout`` of it, and ``compare`` says
+where two launches part.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracer.frameworks.compare import Comparison, diff
+    from tracer.frameworks.layout import Layout
+    from tracer.frameworks.notes import Note
+    from tracer.frameworks.opening import from_flags, from_line
+    from tracer.frameworks.registry import FRAMEWORKS, framework_name
+
+_HOMES = {
+    "Comparison": "compare",
+    "FRAMEWORKS": "registry",
+    "Layout": "layout",
+    "Note": "notes",
+    "diff": "compare",
+    "framework_name": "registry",
+    "from_flags": "opening",
+    "from_line": "opening",
+}
+
+__all__ = ["FRAMEWORKS", "Comparison", "Layout", "Note", "diff", "framework_name", "from_flags", "from_line"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"tracer.frameworks.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,104 @@
+"""Configuration files (YAML, TOML, JSON) to settings, by a framework's table of flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tracer.errors import ConfigError
+from tracer.frameworks.flags import Flag, Kind, convert
+from tracer.frameworks.parsing import FlagTable, Parsed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUFFIXES = (".yaml", ".yml", ".toml", ".json")
+MAX_KEYS = 20_000
+
+
+def read_config_file(path: Path) -> Mapping[str, object]:
+    """The tables of a configuration file.
+
+    Raises:
+        ConfigError: when it cannot be read, does not parse, or is not a table.
+    """
+    from tracer.scenario_files import read_text
+
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError("--file", str(path), f"must end in {', '.join(SUFFIXES)}", "rename it")
+    return parse_config(read_text(path, "--file"), suffix)
+
+
+def parse_config(text: str, suffix: str) -> Mapping[str, object]:
+    """The tables of a configuration text; ``suffix`` is one of ``SUFFIXES``.
+
+    Raises:
+        ConfigError: when it does not parse, or is not a table.
+    """
+    from tracer.scenario_files import parse_text
+
+    tables = _parse_yaml(text) if suffix in (".yaml", ".yml") else parse_text(text, suffix)
+    if not isinstance(tables, dict):
+        raise ConfigError("--file", f"{len(text)} characters", "must be a table of keys", "write key: value")
+    return tables
+
+
+def _parse_yaml(text: str) -> object:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ConfigError(
+            "--file", "YAML", "needs PyYAML", "pip install 'tokentrip[frameworks]', or give the file as JSON"
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(
+            "--file", f"{len(text)} characters", f"is not valid YAML: {reason}", "mend the text"
+        ) from error
+
+
+def settings_from(tables: Mapping[str, object], table: FlagTable) -> Parsed:
+    """Settings that tables give: by dotted key, by the framework's own name, or by the flag's spelling.
+
+    Keys that are none of these are listed as unknown.
+
+    Raises:
+        ConfigError: for a value of the wrong kind, or more than ``MAX_KEYS`` keys.
+    """
+    known = _known_keys(table)
+    stops = {key for key, flag in known.items() if flag.kind is Kind.JSON}
+    parsed = Parsed()
+    for count, (key, value) in enumerate(_leaves(tables, "", stops)):
+        if count >= MAX_KEYS:
+            raise ConfigError("--file", f"over {MAX_KEYS} keys", "is too large", "keep the parallel settings")
+        flag = known.get(key) or known.get(key.replace("-", "_"))
+        if flag is None:
+            parsed.unknown.append(key)
+        elif value is not None:
+            parsed.values[flag.dest] = convert(flag, value)
+    return parsed
+
+
+def _known_keys(table: FlagTable) -> dict[str, Flag]:
+    known: dict[str, Flag] = {}
+    for flag in table.flags:
+        for spelling in flag.spellings:
+            known.setdefault(spelling.lstrip("-").replace("-", "_"), flag)
+    for flag in table.flags:
+        for key in (flag.dest, *flag.keys):
+            known[key] = flag
+    return known
+
+
+def _leaves(
+    tables: Mapping[str, object], prefix: str, stops: set[str], depth: int = 0
+) -> Iterator[tuple[str, object]]:
+    for key, value in tables.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and path not in stops and depth < 12:
+            yield from _leaves(value, f"{path}.", stops, depth + 1)
+        else:
+            yield path, value

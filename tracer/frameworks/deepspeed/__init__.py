@@ -1,0 +1,13 @@
+"""DeepSpeed: ``model-data-pipe``; experts by one of two rules (legacy lanes, or AutoEP folding).
+
+Sources: ``deepspeed/runtime/pipe/topology.py``, ``deepspeed/utils/groups.py``,
+``deepspeed/module_inject/auto_ep_folding.py`` and ``deepspeed/runtime/sequence_parallel``, read at
+edaa7221 (2026-08).
+"""
+
+from tracer.frameworks.deepspeed.flags import FLAGS
+from tracer.frameworks.deepspeed.mesh import read
+from tracer.frameworks.flags import Dialect
+from tracer.frameworks.reading import Framework
+
+FRAMEWORK = Framework("deepspeed", "DeepSpeed", FLAGS, Dialect(abbreviations=True, underscores=True), read)

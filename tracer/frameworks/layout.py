@@ -1,0 +1,102 @@
+"""The result: one launch as a scenario, all groups in two vocabularies, experts and warnings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.axes import DENSE_AXES, EXPERT_AXES
+from tracer.errors import ConfigError
+from tracer.frameworks.notes import Note
+
+if TYPE_CHECKING:
+    from tracer.frameworks.reading import Reading
+    from tracer.scenario import Scenario
+
+OUR_AXES = (*DENSE_AXES, *EXPERT_AXES)
+MAX_LISTED_PLACES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A launch of a framework, laid out.
+
+    ``scenario`` is the same mesh in this engine's words. Lists are made when they are asked for and
+    refused for meshes too large to write down; the layout itself costs the same at any size.
+    """
+
+    framework: str
+    reading: Reading
+    scenario: Scenario
+    warnings: tuple[Note, ...] = ()
+    unknown_flags: tuple[str, ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.reading.world_size
+
+    @property
+    def groups(self) -> dict[str, list[list[int]]]:
+        """Every group along each of our seven axes.
+
+        Raises:
+            ConfigError: above ``MAX_LISTED_RANKS`` ranks.
+        """
+        return {axis: self.reading.walk(axis).listed() for axis in OUR_AXES}
+
+    @property
+    def framework_groups(self) -> dict[str, list[list[int]]]:
+        """Every group of the framework under its own name; members in its own order.
+
+        Raises:
+            ConfigError: as :attr:`groups`.
+        """
+        return {name: walk.listed() for name, walk in self.reading.groups.items()}
+
+    @property
+    def expert_ranks(self) -> dict[int, list[int]]:
+        """The ranks that hold each expert, or a slice of it, over all stages; empty without experts.
+
+        Raises:
+            ConfigError: as :attr:`groups`, and above ``MAX_LISTED_PLACES`` places.
+        """
+        placement = self.reading.placement
+        if placement is None:
+            return {}
+        rows = self.reading.walk("ep").array()
+        places = len(rows) * sum(placement.slots_on(rank) for rank in range(placement.ep))
+        if places > MAX_LISTED_PLACES:
+            raise ConfigError(
+                "world_size",
+                self.world_size,
+                f"gives {places:,} places of experts, more than {MAX_LISTED_PLACES:,} can be listed",
+                "ask for fewer GPUs or a model with fewer experts",
+            )
+        columns = [sorted(column) for column in rows.T.tolist()]
+        found: dict[int, list[int]] = {}
+        for expert in range(placement.experts):
+            ep_ranks = dict.fromkeys(placement.ep_ranks_of(expert))
+            found[expert] = sorted(rank for ep_rank in ep_ranks for rank in columns[ep_rank])
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values.
+
+        Raises:
+            ConfigError: as :attr:`groups` and :attr:`expert_ranks`.
+        """
+        return {
+            "schema": 1,
+            "world_size": self.world_size,
+            "groups": self.groups,
+            "framework_groups": self.framework_groups,
+            "expert_ranks": {str(expert): ranks for expert, ranks in self.expert_ranks.items()},
+            "warnings": [note.to_dict() for note in self.warnings],
+            "scenario": self.scenario.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        from tracer.frameworks.layout_text import layout_text
+
+        return layout_text(self)

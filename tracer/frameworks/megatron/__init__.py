@@ -1,0 +1,12 @@
+"""Megatron-LM and Megatron-Core: ``tp-cp-dp-pp``, experts on a second grid ``etp-ep-edp-pp``.
+
+Sources: ``megatron/core/parallel_state.py`` (RankGenerator, initialize_model_parallel),
+``megatron/training/arguments.py`` and ``initialize.py``, read at d98e8a64 (2026-08).
+"""
+
+from tracer.frameworks.flags import Dialect
+from tracer.frameworks.megatron.flags import FLAGS
+from tracer.frameworks.megatron.mesh import read
+from tracer.frameworks.reading import Framework
+
+FRAMEWORK = Framework("megatron", "Megatron-LM", FLAGS, Dialect(abbreviations=True), read)

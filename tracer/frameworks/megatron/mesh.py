@@ -1,0 +1,235 @@
+"""The groups Megatron makes: two RankGenerators over the same ranks, and the plan of the MoE layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tracer.frameworks.common import (
+    check_heads,
+    ep_no_factor,
+    experts_unknown,
+    linear,
+    node_notes,
+    not_contiguous,
+)
+from tracer.frameworks.megatron.checks import (
+    CP,
+    EP,
+    ETP,
+    PP,
+    TP,
+    check_context,
+    check_one_generator,
+    check_optimizer,
+    check_order,
+    check_pipelines,
+    check_sizes,
+)
+from tracer.frameworks.notes import Note, Refusal
+from tracer.frameworks.reading import Reading
+from tracer.frameworks.walks import View, Walk
+from tracer.rank_grid import RankGrid
+
+if TYPE_CHECKING:
+    from tracer.frameworks.settings import Request, Settings
+
+_DEFAULT_ORDER = "tp-cp-ep-dp-pp"
+_DENSE_SETS = ("dp-cp", "tp-pp", "tp-cp", "tp-dp", "tp-dp-cp")
+_EXPERT_SETS = ("etp-ep", "etp-ep-pp")
+_EXPERTS_RULE = "Number of experts ({experts}) should be a multiple of expert model parallel_size ({ep})."
+
+
+def read(request: Request) -> Reading:
+    """Megatron's two grids: ``world = TP*CP*PP*DP = ETP*EP*PP*EDP``.
+
+    Raises:
+        Refusal: where Megatron raises.
+    """
+    settings, world = request.settings, request.need_gpus("Megatron-LM")
+    tp, pp, cp, ep = (settings.size(dest) for dest in (TP, PP, CP, EP))
+    etp = settings.maybe(ETP) or tp
+    check_sizes(request, world, tp=tp, pp=pp, cp=cp, etp=etp, ep=ep)
+    dp, edp = world // (tp * pp * cp), world // (etp * ep * pp)
+    order = rank_order(settings)
+    dense = rank_generator(request, order, tp=tp, cp=cp, dp=dp, pp=pp)
+    twin = rank_generator(request, order, tp=etp, ep=ep, dp=edp, pp=pp)
+    words = {"tp": "etp", "dp": "edp"}
+    expert = RankGrid(tuple(words.get(name, name) for name in twin.names), twin.sizes)
+    check_pipelines(request, order, dense, expert)
+    experts = settings.maybe("num_experts") or request.experts
+    check_context(request, cp)
+    check_optimizer(request, dp * cp, edp)
+    rule = "number of attention heads ({heads}) must be a multiple of tensor_model_parallel_size ({tp})"
+    check_heads(request, TP, tp, rule, settings.maybe("num_attention_heads"))
+    reading = Reading(
+        View(dense, {axis: (axis,) for axis in ("tp", "cp", "dp", "pp")}),
+        View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
+        _groups(settings, dense, expert),
+        _plan(settings, tp=tp, etp=etp, ep=ep) | _stages(request, pp),
+        linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
+    )
+    return _noted(request, reading)
+
+
+def rank_order(settings: Settings) -> str:
+    """The order string that initialize.py passes, or the keyword given."""
+    if settings.has("order"):
+        return settings.text("order")
+    return "tp-cp-ep-pp-dp" if settings.on("use_tp_pp_dp_mapping") else _DEFAULT_ORDER
+
+
+def rank_generator(
+    request: Request, order: str, *, pp: int, tp: int = 1, cp: int = 1, ep: int = 1, dp: int = 1
+) -> RankGrid:
+    """Megatron's RankGenerator: ranks over the axes of ``order``; axes left out go last with size 1.
+
+    Raises:
+        Refusal: for EP and CP together, and for an axis larger than 1 that the order leaves out.
+    """
+    check_one_generator(ep, cp)
+    sizes = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "cp": cp}
+    check_order(request, order, sizes)
+    names = tuple(order.split("-"))
+    names += tuple(name for name in sizes if name not in names)
+    return RankGrid(names, tuple(sizes[name] for name in names))
+
+
+def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, Walk]:
+    """Every group of initialize_model_parallel, members ascending."""
+    found = {name: _walk(dense, name) for name in ("tp", "cp", "dp", "pp", *_DENSE_SETS)}
+    found |= {name: _walk(expert, name) for name in ("ep", "etp", "edp", *_EXPERT_SETS)}
+    found["embd"] = Walk(dense, ("pp",), ends=(0, -1))
+    found["pos_embd"] = Walk(dense, ("pp",), ends=(0,))
+    levels = settings.whole_list("hierarchical_context_parallel_sizes")
+    if levels:
+        split = _split(dense, "cp", {f"l{i}": size for i, size in enumerate(levels, 1)})
+        found |= {f"hierarchical_cp_l{i}": Walk(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
+    instances = settings.size("num_distributed_optimizer_instances")
+    if instances > 1 and dense.size_of("dp") % instances == 0 and _before(dense, "cp", "dp"):
+        split = _split(dense, "dp", {"dp": dense.size_of("dp") // instances, "instances": instances})
+        found["intra_dp_cp"] = _walk(split, "dp-cp")
+        found["inter_dp_cp"] = Walk(split, ("instances",))
+    if instances > 1:
+        split = _split(expert, "edp", {"edp": expert.size_of("edp") // instances, "instances": instances})
+        found["intra_edp"], found["inter_edp"] = Walk(split, ("edp",)), Walk(split, ("instances",))
+    return found
+
+
+def _walk(grid: RankGrid, names: str) -> Walk:
+    """A group over a set of axes, its members ascending."""
+    return Walk(grid, tuple(sorted(names.split("-"), key=grid.index)))
+
+
+def _before(grid: RankGrid, first: str, second: str) -> bool:
+    return grid.index(first) < grid.index(second)
+
+
+def _split(grid: RankGrid, axis: str, parts: dict[str, int]) -> RankGrid:
+    """A grid with one axis cut into several, fastest first."""
+    names: list[str] = []
+    sizes: list[int] = []
+    for name, size in zip(grid.names, grid.sizes, strict=True):
+        names += parts if name == axis else [name]
+        sizes += parts.values() if name == axis else [size]
+    return RankGrid(tuple(names), tuple(sizes))
+
+
+def _plan(settings: Settings, *, tp: int, etp: int, ep: int) -> dict[str, object]:
+    """How the layers run: SP, the token dispatcher, the exchange of K/V."""
+    plan: dict[str, object] = {
+        "sp": "megatron" if settings.on("sequence_parallel") and tp > 1 else "off",
+        "kv_exchange": "all_gather" if settings.text("cp_comm_type") == "all_gather" else "ring",
+        "embedding": "vocab_parallel",
+        "strict": "megatron",
+    }
+    dispatcher = settings.text("moe_token_dispatcher_type")
+    if ep == 1 and etp == tp:
+        return plan | {"contract": "tp"}
+    if dispatcher == "allgather":
+        return plan | {"contract": "ag_rs"}
+    # alltoall sends one copy of a row for each of its experts; flex removes doubles and relays.
+    return plan | {"contract": "ep", "dispatch": "high_throughput" if dispatcher == "flex" else "low_latency"}
+
+
+def _stages(request: Request, pp: int) -> dict[str, object]:
+    """Layers of each stage where the first or the last is given; else an even split is required."""
+    settings, model = request.settings, request.model
+    layers = model.layers if model is not None else settings.maybe("num_layers")
+    first = settings.maybe("decoder_first_pipeline_num_layers")
+    last = settings.maybe("decoder_last_pipeline_num_layers")
+    if layers is None or pp == 1 or settings.has("pipeline_model_parallel_layout"):
+        return {}
+    ends = [size for size in (first, last) if size is not None]
+    middle, stages = layers - sum(ends), pp - len(ends)
+    if middle < stages or (middle % stages if stages else middle):
+        raise Refusal(
+            PP,
+            f"number of layers ({middle} besides the given ends) should be divisible by the pipeline "
+            f"stages left ({stages})",
+            otherwise="give --decoder-first-pipeline-num-layers or --decoder-last-pipeline-num-layers",
+        )
+    if not ends or model is None:
+        return {}
+    inner = [middle // stages] * stages if stages else []
+    return {"stage_layers": [*([first] if first else []), *inner, *([last] if last else [])]}
+
+
+def _noted(request: Request, reading: Reading) -> Reading:
+    """The reading with warnings about what commonly goes wrong."""
+    settings = request.settings
+    tp, ep = reading.dense.size("tp"), reading.expert.size("ep")
+    ep_walk = reading.expert.walk("ep")
+    notes = node_notes(request, reading.dense.walk("tp"), settings.name(TP), ep_walk)
+    notes += ep_no_factor("Megatron-LM", "TP*CP*PP*DP", ep, reading.world_size)
+    notes += not_contiguous(
+        ep_walk, "expert TP or pp lies inside EP", "--expert-tensor-parallel-size 1 makes EP the fastest axis"
+    )
+    if ep > 1 and tp > 1 and not settings.has(ETP):
+        notes.append(_ETP_NOTE)
+    if ep > 1 and tp > 1 and not settings.on("sequence_parallel"):
+        notes.append(_SP_NOTE)
+    if tp == 1 and settings.on("sequence_parallel"):
+        notes.append(
+            Note("sp_disabled", "without TP the launcher turns --sequence-parallel off", "drop the flag")
+        )
+    if settings.has("order"):
+        notes.append(_ORDER_NOTE)
+    if settings.has("pipeline_model_parallel_layout"):
+        notes.append(_PIPELINE_NOTE)
+    if not settings.has("num_experts"):
+        notes += experts_unknown(request, ep)
+    groups = settings.maybe("moe_router_num_groups")
+    if groups and ep % groups and groups % ep:
+        notes.append(
+            Note(
+                "router_groups_cut",
+                f"{groups} router groups do not fit ep = {ep}: a group's experts sit on parts of EP ranks",
+                "make --moe-router-num-groups the number of nodes of the EP group",
+            )
+        )
+    return replace(reading, notes=tuple(notes))
+
+
+_ETP_NOTE = Note(
+    "etp_defaults_to_tp",
+    "--expert-tensor-parallel-size is not given, so it is the TP size: every expert is sliced over TP, and "
+    "EP ranks lie TP apart",
+    "add --expert-tensor-parallel-size 1 for whole experts",
+)
+_SP_NOTE = Note(
+    "sp_needed_for_training",
+    "EP with TP but without sequence parallelism starts, and raises a ValueError in the first training "
+    "forward of a MoE layer",
+    "add --sequence-parallel",
+)
+_ORDER_NOTE = Note(
+    "order_is_a_keyword",
+    "order is a keyword of initialize_model_parallel(), not a flag of the launcher",
+    "the launcher's own choices are the default and --use-tp-pp-dp-mapping",
+)
+_PIPELINE_NOTE = Note(
+    "pipeline_layout_not_read",
+    "--pipeline-model-parallel-layout is not read: the scenario splits layers evenly",
+    "set mesh.stage_layers in the saved scenario",
+)

@@ -1,0 +1,11 @@
+"""nanotron: ``tp-cp-dp-pp-ep`` with EP outermost in the table and missing from the world check.
+
+Source: ``src/nanotron/parallel/context.py`` (ParallelContext), read at 2411b022 (2026-04).
+"""
+
+from tracer.frameworks.flags import Dialect
+from tracer.frameworks.nanotron.flags import FLAGS
+from tracer.frameworks.nanotron.mesh import read
+from tracer.frameworks.reading import Framework
+
+FRAMEWORK = Framework("nanotron", "nanotron", FLAGS, Dialect(underscores=True, attached=False), read)

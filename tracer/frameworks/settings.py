@@ -1,0 +1,122 @@
+"""Settings of one launch: every value by the framework's own name for it, and which were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.frameworks.flags import Flag
+    from tracer.model_spec import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Values by ``dest``: those given, else the flags' defaults."""
+
+    flags: Mapping[str, Flag]
+    given: Mapping[str, object]
+
+    def get(self, dest: str) -> object:
+        """The value of a setting, or its default."""
+        value = self.given.get(dest)
+        return self.flags[dest].default if value is None else value
+
+    def has(self, dest: str) -> bool:
+        """Whether a setting was given."""
+        return self.given.get(dest) is not None
+
+    def size(self, dest: str) -> int:
+        """A whole number that has a default."""
+        value = self.get(dest)
+        if not isinstance(value, int):
+            raise ConfigError(self.flags[dest].name, value, "must be a whole number", "give it one")
+        return value
+
+    def maybe(self, dest: str) -> int | None:
+        """A whole number, or None where it was not given and has no default."""
+        value = self.get(dest)
+        return value if isinstance(value, int) else None
+
+    def on(self, dest: str) -> bool:
+        """Whether a switch is on."""
+        return self.get(dest) is True
+
+    def text(self, dest: str) -> str:
+        """A word; empty where it was not given and has no default."""
+        value = self.get(dest)
+        return value if isinstance(value, str) else ""
+
+    def whole_list(self, dest: str) -> tuple[int, ...]:
+        """A list of whole numbers; empty where it was not given."""
+        value = self.get(dest)
+        return tuple(item for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
+
+    def table(self, dest: str) -> Mapping[str, object]:
+        """A JSON object; empty where it was not given."""
+        value = self.get(dest)
+        return value if isinstance(value, dict) else {}
+
+    def inner(self, dest: str, key: str, low: int = 0) -> int | None:
+        """A whole number inside a JSON object, or None.
+
+        Raises:
+            ConfigError: naming ``flag.key``.
+        """
+        from tracer.frameworks.flags import Flag, convert
+
+        value = convert(Flag(key, (f"{self.flags[dest].name}.{key}",), low=low), self.table(dest).get(key))
+        return value if isinstance(value, int) else None
+
+    def name(self, dest: str) -> str:
+        """The flag that sets ``dest``, as messages write it."""
+        return self.flags[dest].name if dest in self.flags else f"--{dest}"
+
+    def changed(self, dest: str, value: object) -> Settings:
+        """The same settings with one changed."""
+        return replace(self, given={**self.given, dest: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a framework: its settings, and the machine and model they run on.
+
+    ``gpus`` is None where neither the caller nor the launch line says how many there are. ``env`` holds
+    the environment assignments of the launch line, never the process's own environment.
+    """
+
+    settings: Settings
+    gpus: int | None
+    gpus_per_node: int = 8
+    version: str | None = None
+    model: ModelSpec | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def need_gpus(self, title: str) -> int:
+        """The number of GPUs.
+
+        Raises:
+            ConfigError: when nothing says it.
+        """
+        if self.gpus is None:
+            raise ConfigError(
+                "gpus",
+                None,
+                f"is needed: {title} takes what its flags leave over as data parallelism",
+                "add --gpus N, or give the whole launch line (torchrun --nnodes N --nproc-per-node M ...)",
+            )
+        return self.gpus
+
+    @property
+    def experts(self) -> int | None:
+        """Routed experts of the model, when it is known and has any."""
+        return self.model.experts if self.model is not None else None
+
+    def changed(self, dest: str, value: object) -> Request:
+        """The same question with one setting changed; ``"gpus"`` is the number of GPUs."""
+        if dest == "gpus":
+            return replace(self, gpus=value if isinstance(value, int) else None)
+        return replace(self, settings=self.settings.changed(dest, value))

@@ -1,0 +1,42 @@
+"""SGLang's flags that shape the mesh, with the deprecated ones that older commands still use."""
+
+from tracer.frameworks.flags import Flag, Kind
+
+FLAGS = (
+    Flag("tp_size", ("--tp-size", "--tensor-parallel-size", "--tp"), default=1),
+    Flag("pp_size", ("--pp-size", "--pipeline-parallel-size", "--pp"), default=1),
+    Flag("dp_size", ("--dp-size", "--data-parallel-size", "--dp"), default=1),
+    Flag("attn_dp_size", ("--attn-dp-size", "--attention-data-parallel-size"), default=1, low=0),
+    Flag("attn_cp_size", ("--attn-cp-size", "--attention-context-parallel-size"), default=1),
+    Flag("dcp_size", ("--dcp-size", "--decode-context-parallel-size"), default=1, low=0),
+    Flag("ep_size", ("--ep-size", "--expert-parallel-size", "--ep"), default=1),
+    Flag("moe_dp_size", ("--moe-dp-size", "--moe-data-parallel-size"), default=1),
+    Flag("moe_dense_tp_size", ("--moe-dense-tp-size",)),
+    Flag("dwdp_size", ("--dwdp-size",), default=1),
+    # Deprecated spelling of --attn-dp-size, to go after 2026-12-31.
+    Flag("enable_dp_attention", ("--enable-dp-attention",), Kind.SWITCH, False),
+    Flag("enable_dp_lm_head", ("--enable-dp-lm-head",), Kind.SWITCH, False),
+    # Removed: they made the expert parallel size the TP size.
+    Flag("enable_ep_moe", ("--enable-ep-moe",), Kind.SWITCH, False),
+    Flag("enable_deepep_moe", ("--enable-deepep-moe",), Kind.SWITCH, False),
+    Flag("enable_prefill_cp", ("--enable-prefill-cp",), Kind.SWITCH, False),
+    Flag("cp_strategy", ("--cp-strategy",), Kind.TEXT, choices=("zigzag", "interleave")),
+    Flag("moe_a2a_backend", ("--moe-a2a-backend",), Kind.TEXT, "none"),
+    Flag("moe_runner_backend", ("--moe-runner-backend",), Kind.TEXT, "auto"),
+    Flag("deepep_mode", ("--deepep-mode",), Kind.TEXT, "auto"),
+    Flag("enable_eplb", ("--enable-eplb",), Kind.SWITCH, False),
+    Flag("ep_num_redundant_experts", ("--ep-num-redundant-experts",), default=0, low=0),
+    Flag("enable_elastic_ep", ("--elastic-ep-backend",), Kind.TEXT),
+    Flag("nnodes", ("--nnodes",), default=1),
+    Flag("node_rank", ("--node-rank",), default=0, low=0),
+    Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0),
+    Flag("gpu_id_step", ("--gpu-id-step",), default=1),
+    Flag("config_file", ("--config",), Kind.TEXT),
+)
+
+EP_SPANNING_BACKENDS = (
+    *("deepep", "deepep_v2", "mooncake", "nixl", "mori", "flashinfer", "flashinfer_megamoe", "megamoe"),
+    *("pplx", "ascend_fuseep"),
+)
+"""All-to-all backends under which ep_size is silently set to tp_size (_A2A_EP_SPANNING_BACKENDS)."""
+WHOLE_EP_RUNNERS = ("flashinfer_cutlass", "flashinfer_cutedsl")

@@ -1,0 +1,163 @@
+"""The groups SGLang makes: two grids over the ranks of one stage, stages, then whole replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.frameworks.common import (
+    check_heads,
+    ep_all_reduce,
+    ep_no_factor,
+    experts_unknown,
+    idle_gpus,
+    linear,
+    node_notes,
+    not_contiguous,
+    with_redundant,
+)
+from tracer.frameworks.notes import Note, Refusal
+from tracer.frameworks.reading import Reading
+from tracer.frameworks.sglang.checks import EP, TP, check_sizes
+from tracer.frameworks.sglang.sizes import Sizes, resolve
+from tracer.frameworks.walks import View, Walk, grid
+
+if TYPE_CHECKING:
+    from tracer.expert_placement import Placement
+    from tracer.frameworks.settings import Request
+    from tracer.rank_grid import RankGrid
+
+
+def read(request: Request) -> Reading:
+    """SGLang's grids: ``tp_size = attn_tp·attn_cp·attn_dp = moe_tp·moe_ep·moe_dp``.
+
+    ``tp_rank = (attn_dp_rank·attn_cp + attn_cp_rank)·attn_tp + attn_tp_rank``, and a rank of the world is
+    ``tp_size·pp_rank + tp_rank``; a data-parallel replica is a world of its own.
+
+    Raises:
+        Refusal: where SGLang raises.
+    """
+    sizes, notes = resolve(request)
+    check_sizes(request, sizes)
+    _check_world(request, sizes)
+    check_heads(
+        request, TP, sizes.attn_tp, "attention heads ({heads}) must be divisible by attention TP ({tp})"
+    )
+    attention = grid(
+        attn_tp=sizes.attn_tp, attn_cp=sizes.attn_cp, attn_dp=sizes.attn_dp, pp=sizes.pp, dp=sizes.dp
+    )
+    moe = grid(moe_tp=sizes.moe_tp, moe_ep=sizes.ep, moe_dp=sizes.moe_dp, pp=sizes.pp, dp=sizes.dp)
+    dense = View(attention, {"tp": ("attn_tp",), "cp": ("attn_cp",), "dp": ("attn_dp", "dp"), "pp": ("pp",)})
+    expert = View(moe, {"etp": ("moe_tp",), "ep": ("moe_ep",), "edp": ("moe_dp", "dp")})
+    plan, planned = _plan(request, sizes)
+    return Reading(
+        dense,
+        expert,
+        _groups(attention, moe, sizes),
+        plan | _stages(request, sizes.pp),
+        _placement(request, sizes),
+        (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned),
+    )
+
+
+def _check_world(request: Request, sizes: Sizes) -> None:
+    gpus = request.gpus
+    if gpus is not None and sizes.world > gpus:
+        raise Refusal(
+            TP,
+            f"dp_size * tp_size * pp_size = {sizes.world} GPUs are needed and {gpus} are there",
+            mend=(TP, "dp_size", "pp_size", "gpus"),
+        )
+
+
+def _groups(attention: RankGrid, moe: RankGrid, sizes: Sizes) -> dict[str, Walk]:
+    """SGLang's groups. Attention DP has none of its own: its peers meet in the TP group."""
+    lanes = grid(dcp=sizes.dcp, rest=attention.size // sizes.dcp)
+    # Where CP ranks outnumber MoE DP ranks they must share tokens: the name moe_dp is then the CP group.
+    moe_dp = Walk(attention, ("attn_cp",)) if sizes.attn_cp > sizes.moe_dp else Walk(moe, ("moe_dp",))
+    return {
+        "tp": Walk(attention, ("attn_tp", "attn_cp", "attn_dp")),
+        "attn_tp": Walk(attention, ("attn_tp",)),
+        "attn_cp": Walk(attention, ("attn_cp",)),
+        "dcp": Walk(lanes, ("dcp",)),
+        "moe_tp": Walk(moe, ("moe_tp",)),
+        "moe_ep": Walk(moe, ("moe_ep",)),
+        "moe_dp": moe_dp,
+        "pp": Walk(attention, ("pp",)),
+    }
+
+
+def _placement(request: Request, sizes: Sizes) -> Placement | None:
+    redundant = request.settings.size("ep_num_redundant_experts")
+    if request.experts is not None and redundant:
+        return with_redundant(request.experts, redundant, sizes.ep)
+    return linear(
+        request.experts, sizes.ep, EP, "num_experts ({experts}) must be divisible by moe_ep_size ({ep})"
+    )
+
+
+def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]]:
+    """How rows move between attention and experts."""
+    zigzag = request.settings.text("cp_strategy") != "interleave"
+    plan: dict[str, object] = {"sp": "off", "kv_exchange": "all_gather", "embedding": "vocab_parallel"}
+    plan["landing"] = "zigzag" if zigzag else "contiguous"
+    if sizes.dense_tp == 1:
+        plan["dense_tp"] = 1
+    notes = []
+    if not zigzag and sizes.attn_cp > 1:
+        notes.append(_INTERLEAVE)
+    if sizes.dwdp > 1:
+        return plan | {"contract": "dwdp"}, notes
+    if sizes.backend not in ("none", ""):
+        slow = request.settings.text("deepep_mode") == "low_latency"
+        return plan | {"contract": "ep", "dispatch": "low_latency" if slow else "high_throughput"}, notes
+    if sizes.ep == 1 and sizes.moe_tp == sizes.attn_tp:
+        return plan | {"contract": "tp"}, notes
+    if sizes.attn_tp == sizes.tp and sizes.ep > 1:
+        notes.append(ep_all_reduce("SGLang", "without attention DP and an all-to-all backend"))
+    return plan | {"contract": "ag_rs"}, notes
+
+
+_INTERLEAVE = Note(
+    "interleave_not_expressible",
+    "--cp-strategy interleave gives token i to CP rank i % cp; the scenario lands tokens in contiguous runs",
+    "read the groups; for the landing use --cp-strategy zigzag",
+)
+
+
+def _stages(request: Request, pp: int) -> dict[str, object]:
+    """The first stages take the layers left over (the engine's own rule), so there is nothing to say."""
+    layers = request.model.layers if request.model is not None else None
+    if layers is not None and pp > layers:
+        raise Refusal("pp_size", f"pp_size ({pp}) is more than the model's {layers} layers")
+    return {}
+
+
+def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: Walk) -> list[Note]:
+    stage = Walk(attention, ("attn_tp",))
+    notes = node_notes(request, stage, request.settings.name(TP), ep)
+    notes += ep_no_factor("SGLang", "dp_size*tp_size*pp_size", sizes.ep, sizes.world)
+    notes += not_contiguous(
+        ep,
+        f"moe_tp = {sizes.moe_tp} is the fastest axis, so EP ranks lie {sizes.moe_tp} apart",
+        f"--ep-size {sizes.tp // sizes.moe_dp} makes moe_tp 1",
+    )
+    notes += idle_gpus(request, sizes.world, "SGLang", "--tp-size or --dp-size")
+    if sizes.attn_cp > sizes.moe_dp:
+        notes.append(
+            Note(
+                "moe_dp_is_attn_cp",
+                f"attn_cp ({sizes.attn_cp}) is larger than moe_dp ({sizes.moe_dp}): the group called moe_dp "
+                "is the CP group",
+                "read moe_dp groups as CP groups, or give --moe-dp-size the CP size",
+            )
+        )
+    if sizes.attn_dp > 1 and sizes.dense_tp is None:
+        notes.append(
+            Note(
+                "dense_tp_is_the_stage",
+                f"dense FFN layers are sliced over all {sizes.tp} ranks of a stage, wider than attention's "
+                f"TP ({sizes.attn_tp}); the scenario slices them over attention's TP",
+                "--moe-dense-tp-size 1 keeps dense layers whole",
+            )
+        )
+    return notes + experts_unknown(request, sizes.ep)

@@ -1,0 +1,12 @@
+"""torchtitan: ``tp-cp-dp_shard-dp_replicate-pp``, experts ``ep-efsdp-dp_replicate-pp``.
+
+Sources: ``torchtitan/distributed/parallel_dims.py`` (ParallelDims) and ``torchtitan/config`` read at
+b5bcd76c (2026-08) and in the 0.3.0 wheel; ``torch/distributed/device_mesh.py`` of torch 2.11.
+"""
+
+from tracer.frameworks.flags import Dialect
+from tracer.frameworks.reading import Framework
+from tracer.frameworks.torchtitan.flags import FLAGS
+from tracer.frameworks.torchtitan.mesh import read
+
+FRAMEWORK = Framework("torchtitan", "torchtitan", FLAGS, Dialect(underscores=True, attached=False), read)

@@ -1,0 +1,128 @@
+"""The meshes torchtitan makes: several row-major views of one world mesh, last dimension fastest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.frameworks.common import check_heads, ep_no_factor, experts_unknown, linear, node_notes
+from tracer.frameworks.notes import Note, Refusal
+from tracer.frameworks.reading import Reading
+from tracer.frameworks.torchtitan.checks import (
+    CP,
+    EP,
+    ETP,
+    PP,
+    REPLICATE,
+    SHARD,
+    TP,
+    check_degrees,
+    check_experts,
+    check_world,
+)
+from tracer.frameworks.walks import View, Walk, grid
+
+if TYPE_CHECKING:
+    from tracer.frameworks.settings import Request
+    from tracer.rank_grid import RankGrid
+
+
+def read(request: Request) -> Reading:
+    """Meshes ``(pp, dp_replicate, dp_shard, cp, tp)`` and ``(pp, dp_replicate, efsdp, ep)``.
+
+    Raises:
+        Refusal: where ParallelDims raises.
+    """
+    check_degrees(request)
+    settings = request.settings
+    replicate, shard, cp, tp, pp, ep = (settings.size(dest) for dest in (REPLICATE, SHARD, CP, TP, PP, EP))
+    world = _world(request, replicate * max(shard, 1) * cp * tp * pp, shard)
+    if shard == -1:
+        shard = world // (replicate * cp * tp * pp)
+    check_world(request, world, replicate=replicate, shard=shard, cp=cp, tp=tp, pp=pp)
+    etp = settings.maybe(ETP)
+    region = shard * cp * tp
+    check_experts(ep, region, etp, request.version)
+    etp = etp or 1
+    if region % (etp * ep) or etp not in (1, tp):
+        raise Refusal(ETP, f"expert_tensor_parallel_degree ({etp}) must be 1 or tp ({tp}), and ep * etp fit")
+    check_heads(request, TP, tp, "n_heads ({heads}) must be divisible by tensor_parallel_degree ({tp})")
+    dense = grid(tp=tp, cp=cp, dp_shard=shard, dp_replicate=replicate, pp=pp)
+    sparse = grid(etp=etp, ep=ep, efsdp=region // (ep * etp), dp_replicate=replicate, pp=pp)
+    expert = View(sparse, {"etp": ("etp",), "ep": ("ep",), "edp": ("efsdp", "dp_replicate")})
+    return Reading(
+        View(dense, {"tp": ("tp",), "cp": ("cp",), "dp": ("dp_shard", "dp_replicate"), "pp": ("pp",)}),
+        expert,
+        _groups(dense, sparse),
+        _plan(request, tp=tp, etp=etp, ep=ep),
+        linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
+        tuple(_notes(request, dense, expert.walk("ep"), ep)),
+    )
+
+
+def _world(request: Request, product: int, shard: int) -> int:
+    """WORLD_SIZE; where nothing says it and dp_shard is given, what the degrees multiply to."""
+    if request.gpus is None and shard > 0:
+        return product
+    return request.need_gpus("torchtitan")
+
+
+def _groups(dense: RankGrid, sparse: RankGrid) -> dict[str, Walk]:
+    """Every mesh dimension under its name."""
+    batch = ("dp_shard", "dp_replicate")
+    sets = {
+        "batch": batch,
+        "dp": batch,
+        "loss": ("cp", *batch),
+        "fsdp": ("cp", "dp_shard"),
+        "dp_shard": ("dp_shard",),
+        "dp_replicate": ("dp_replicate",),
+        "cp": ("cp",),
+        "tp": ("tp",),
+        "pp": ("pp",),
+    }
+    found = {name: Walk(dense, axes) for name, axes in sets.items()}
+    found |= {"ep": Walk(sparse, ("ep",)), "efsdp": Walk(sparse, ("efsdp",))}
+    if sparse.size_of("etp") > 1:
+        found["etp"] = Walk(sparse, ("etp",))
+    return found
+
+
+def _plan(request: Request, *, tp: int, etp: int, ep: int) -> dict[str, object]:
+    settings = request.settings
+    sp = settings.on("enable_sequence_parallel") and tp > 1
+    gathers = settings.text("context_parallel_rotate_method") == "allgather"
+    plan: dict[str, object] = {
+        "sp": "megatron" if sp else "off",
+        "kv_exchange": "all_gather" if gathers else "ring",
+        "embedding": "vocab_parallel",
+        "landing": "zigzag"
+        if settings.text("context_parallel_load_balancer") == "headtail"
+        else "contiguous",
+    }
+    if ep == 1 and etp == tp:
+        return plan | {"contract": "tp"}
+    # All-to-all of rows permuted by expert: one copy of a row for each of its experts, no relay.
+    return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _notes(request: Request, dense: RankGrid, ep_walk: Walk, ep: int) -> list[Note]:
+    settings = request.settings
+    notes = node_notes(request, Walk(dense, ("tp",)), settings.name(TP), ep_walk)
+    notes += ep_no_factor("torchtitan", "dp_replicate*dp_shard*cp*tp*pp", ep, dense.size)
+    if settings.size(SHARD) == -1:
+        notes.append(
+            Note(
+                "dp_shard_is_the_rest",
+                f"dp_shard is -1 (the default), so it takes the ranks left over: {dense.size_of('dp_shard')}",
+                f"write {settings.name(SHARD)} {dense.size_of('dp_shard')} to fix it",
+            )
+        )
+    if ep > 1 and dense.size_of("dp_replicate") > 1:
+        notes.append(
+            Note(
+                "ep_inside_replica",
+                "EP never crosses dp_replicate: each replica holds every expert",
+                f"lower {settings.name(REPLICATE)} to spread experts wider",
+            )
+        )
+    return notes + experts_unknown(request, ep)

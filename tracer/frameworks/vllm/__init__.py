@@ -1,0 +1,13 @@
+"""vLLM: ``tp-pcp-pp-dp-externalDP``, with PP inside DP; EP is derived, all or nothing.
+
+Sources: ``vllm/distributed/parallel_state.py`` (initialize_model_parallel), ``vllm/config/parallel.py``,
+``vllm/config/model.py``, ``vllm/engine/arg_utils.py`` and ``fused_moe/expert_map_manager.py`` of the
+0.33.0 wheel.
+"""
+
+from tracer.frameworks.flags import Dialect
+from tracer.frameworks.reading import Framework
+from tracer.frameworks.vllm.flags import FLAGS
+from tracer.frameworks.vllm.mesh import read
+
+FRAMEWORK = Framework("vllm", "vLLM", FLAGS, Dialect(abbreviations=True, underscores=True), read)

@@ -1,0 +1,236 @@
+"""The groups vLLM makes: one table ``ExternalDP x DP x PP x PCP x TP``, slowest axis first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracer.frameworks.common import ep_all_reduce, experts_unknown, node_notes, not_contiguous
+from tracer.frameworks.notes import Note, Refusal
+from tracer.frameworks.reading import Reading
+from tracer.frameworks.vllm.checks import (
+    DCP,
+    DP,
+    EP,
+    PCP,
+    PP,
+    TP,
+    check_attention,
+    check_flags,
+    check_world,
+)
+from tracer.frameworks.vllm.experts import place_experts
+from tracer.frameworks.vllm.flags import (
+    BACKEND_ALIASES,
+    BACKENDS,
+    LOW_LATENCY_BACKENDS,
+    REMOVED_BACKENDS,
+    SPLIT_BACKENDS,
+)
+from tracer.frameworks.walks import View, Walk, grid
+
+if TYPE_CHECKING:
+    from tracer.frameworks.settings import Request
+    from tracer.rank_grid import RankGrid
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    tp: int
+    pcp: int
+    pp: int
+    dp: int
+    dcp: int
+    external: int
+    ep_on: bool
+
+
+def read(request: Request) -> Reading:
+    """One table of ranks: ``rank = dp_rank·(pp·pcp·tp) + pp_rank·(pcp·tp) + pcp_rank·tp + tp_rank``.
+
+    Raises:
+        Refusal: where vLLM raises.
+    """
+    check_flags(request)
+    check_attention(request)
+    sizes, notes = _sizes(request)
+    ranks = grid(tp=sizes.tp, pcp=sizes.pcp, pp=sizes.pp, dp=sizes.dp, external_dp=sizes.external)
+    flat = ("tp", "pcp", "dp")
+    experts = {"etp": () if sizes.ep_on else flat, "ep": flat if sizes.ep_on else (), "edp": ("external_dp",)}
+    backend, said = _backend(request)
+    expert = View(ranks, experts)
+    placement, placed = place_experts(request, expert.size("ep"), backend, _uses_all2all(sizes, backend))
+    notes += said + placed + _layout_notes(request, sizes, expert.walk("ep"), ranks)
+    plan, planned = _plan(sizes, backend)
+    return Reading(
+        View(ranks, {"tp": ("tp",), "cp": ("pcp",), "dp": ("dp", "external_dp"), "pp": ("pp",)}),
+        expert,
+        _groups(ranks, sizes, request),
+        plan | _stages(request, sizes.pp),
+        placement,
+        tuple(notes + planned),
+    )
+
+
+def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
+    """Sizes, with the GPUs left over as ExternalDP where they make whole copies."""
+    settings = request.settings
+    tp, pcp, pp, dp = (settings.size(dest) for dest in (TP, PCP, PP, DP))
+    engine, world, gpus = tp * pcp * pp, tp * pcp * pp * dp, request.gpus
+    notes = check_world(request, world, engine)
+    external = 1
+    if gpus is not None and gpus > world:
+        launcher = settings.text("distributed_executor_backend") == "external_launcher"
+        if gpus % world == 0:
+            external = gpus // world
+            notes += [] if launcher else [_external(world, gpus, external)]
+        elif launcher:
+            raise Refusal(
+                TP, f"the torch world of {gpus} does not divide into engines of {world}", mend=(TP, "gpus")
+            )
+        else:
+            notes.append(_idle(world, gpus))
+    return _Sizes(tp, pcp, pp, dp, settings.size(DCP), external, settings.on(EP)), notes
+
+
+def _external(world: int, gpus: int, copies: int) -> Note:
+    return Note(
+        "external_dp",
+        f"the flags start engines of {world} GPUs; {gpus} GPUs hold {copies} of them, shown as ExternalDP "
+        "(external_launcher, or separate servers); one `vllm serve` alone leaves the rest idle",
+        f"say --gpus {world} for one server, or -dp to make one engine of all",
+    )
+
+
+def _idle(world: int, gpus: int) -> Note:
+    return Note(
+        "idle_gpus",
+        f"vLLM starts {world} ranks; {gpus - world} of the {gpus} GPUs stay idle",
+        f"raise -tp, -pp or -dp, or say --gpus {world}",
+    )
+
+
+def _groups(ranks: RankGrid, sizes: _Sizes, request: Request) -> dict[str, Walk]:
+    """The groups under vLLM's names; the EP group exists for every model with experts."""
+    found = {name: Walk(ranks, (name,)) for name in ("tp", "pcp", "pp", "dp")}
+    if sizes.pcp == 1:
+        lanes = grid(dcp=sizes.dcp, rest=ranks.size // sizes.dcp)
+        found["dcp"] = Walk(lanes, ("dcp",))
+    else:  # the table is transposed, so that DCP walks PCP before TP
+        axes = {1: (), sizes.pcp: ("pcp",)}.get(sizes.dcp, ("pcp", "tp"))
+        found["dcp"] = Walk(ranks, axes)
+    if request.model is None or request.model.experts is not None:
+        found["ep"] = Walk(ranks, ("tp", "pcp", "dp"))
+    return found
+
+
+def _backend(request: Request) -> tuple[str, list[Note]]:
+    """The all2all backend that runs, and what was replaced on the way."""
+    flag = request.settings.text("all2all_backend")
+    given = flag or request.env.get("VLLM_ALL2ALL_BACKEND", "")
+    name = BACKEND_ALIASES.get(given, given) or "allgather_reducescatter"
+    notes = []
+    if not flag and given:
+        notes.append(
+            Note(
+                "env_replaced",
+                "VLLM_ALL2ALL_BACKEND is from older versions; it is read here as --all2all-backend",
+                f"write --all2all-backend {name}",
+            )
+        )
+    if name in REMOVED_BACKENDS:
+        notes.append(
+            Note(
+                "backend_removed",
+                f"the all2all backend {name!r} was removed; vLLM falls back to allgather_reducescatter",
+                "pick one of " + ", ".join(BACKENDS[1:4]),
+            )
+        )
+        return "allgather_reducescatter", notes
+    if name not in BACKENDS:
+        raise Refusal(
+            "all2all_backend",
+            f"{name!r} is not one of {', '.join(BACKENDS)}",
+            otherwise="try --all2all-backend allgather_reducescatter",
+        )
+    return name, notes
+
+
+def _splits_tokens(sizes: _Sizes, backend: str) -> bool:
+    """Sequence-parallel MoE: tokens are split over TP before dispatch (use_sequence_parallel_moe)."""
+    return sizes.ep_on and sizes.tp > 1 and sizes.dp > 1 and backend in SPLIT_BACKENDS
+
+
+def _uses_all2all(sizes: _Sizes, backend: str) -> bool:
+    return sizes.dp > 1 or _splits_tokens(sizes, backend) or (sizes.ep_on and sizes.pcp > 1)
+
+
+def _plan(sizes: _Sizes, backend: str) -> tuple[dict[str, object], list[Note]]:
+    """How rows move between attention and experts."""
+    plan: dict[str, object] = {
+        "sp": "before_dispatch" if _splits_tokens(sizes, backend) else "off",
+        "kv_exchange": "all_gather",
+        "embedding": "vocab_parallel",
+    }
+    if sizes.dp == 1 and sizes.pcp == 1 and not sizes.ep_on:
+        return plan | {"contract": "tp"}, []
+    if not _uses_all2all(sizes, backend):
+        notes = [ep_all_reduce("vLLM", "with one replica (DP 1)")] if sizes.tp > 1 else []
+        return plan | {"contract": "ag_rs"}, notes
+    if not sizes.ep_on or backend == "allgather_reducescatter":
+        return plan | {"contract": "ag_rs"}, []
+    speed = "low_latency" if backend in LOW_LATENCY_BACKENDS else "high_throughput"
+    return plan | {"contract": "ep", "dispatch": speed}, []
+
+
+def _stages(request: Request, pp: int) -> dict[str, object]:
+    """Layers of each stage: VLLM_PP_LAYER_PARTITION, or a remainder that avoids the last stage.
+
+    Source: ``vllm/distributed/utils.py`` (get_pp_indices).
+    """
+    layers = request.model.layers if request.model is not None else None
+    given = request.env.get("VLLM_PP_LAYER_PARTITION", "")
+    if layers is None or pp == 1 or pp > layers:
+        return {}
+    stages = [layers // pp] * pp
+    for place in range(2, layers % pp + 2):
+        stages[-place] += 1
+    if given:
+        words = given.split(",")
+        stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
+        if len(stages) != len(words) or len(stages) != pp or sum(stages) != layers:
+            raise Refusal(
+                PP,
+                f"partitions {given!r} (VLLM_PP_LAYER_PARTITION) do not match pp_size={pp} and "
+                f"num_hidden_layers={layers}",
+                otherwise="mend VLLM_PP_LAYER_PARTITION, or drop it",
+            )
+    return {"stage_layers": stages}
+
+
+def _layout_notes(request: Request, sizes: _Sizes, ep: Walk, ranks: RankGrid) -> list[Note]:
+    settings = request.settings
+    notes = node_notes(request, Walk(ranks, ("tp",)), settings.name(TP), ep)
+    notes += not_contiguous(
+        ep,
+        "PP lies inside DP, so a stage's ranks are spread over the replicas",
+        "with PP > 1, place replicas so that a stage's ranks share a node, or use -pp 1",
+    )
+    if sizes.ep_on:
+        notes.append(
+            Note(
+                "ep_all_or_nothing",
+                f"--enable-expert-parallel makes EP = TP x PCP x DP = {ep.size}; vLLM has no other EP size",
+                "change -tp or -dp to change EP",
+            )
+        )
+    elif sizes.tp * sizes.pcp * sizes.dp > 1 and request.experts is not None:
+        notes.append(
+            Note(
+                "experts_tensor_sharded",
+                f"without --enable-expert-parallel every expert is sliced over "
+                f"{sizes.tp * sizes.pcp * sizes.dp} ranks (TP x PCP x DP)",
+                "add --enable-expert-parallel for whole experts",
+            )
+        )
+    return notes + experts_unknown(request, ep.size)

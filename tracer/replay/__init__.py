@@ -1,0 +1,21 @@
+"""The mesh run for real on small arrays: proof of the trip, in the order a token travels.
+
+``tiny`` shrinks a scenario; ``batch`` says which rows there are; ``checkpoint`` draws the weights and
+``shards`` cuts them over the ``machine``'s GPUs, which share nothing but ``send``. ``walk`` hands out
+every row's itinerary, the engine's own, and ``run`` moves what it says. Then the model: ``ends`` (the
+embedding and the LM head), ``attention``, ``feed_forward``, ``moe`` and its three contracts, ordered by
+``forward``. ``one_device`` is the same model without a mesh; ``checks``, ``trips`` and ``closed_forms``
+compare, ``prove`` reports, and ``look`` shows one token's numbers.
+
+>>> from tracer import load_scenario
+>>> from tracer.replay import replay
+>>> replay(load_scenario("six-cuts")).ok
+True
+"""
+
+from tracer.replay.faults import Fault, faults_of
+from tracer.replay.look import Look, look
+from tracer.replay.prove import replay
+from tracer.replay.report import ReplayReport
+
+__all__ = ["Fault", "Look", "ReplayReport", "faults_of", "look", "replay"]

@@ -1,0 +1,64 @@
+"""Jobs of routed experts on one GPU, and what they compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.replay.maths import swiglu
+from tracer.replay.rows import Rows
+from tracer.routers import Router
+
+if TYPE_CHECKING:
+    from tracer.replay.checkpoint import Checkpoint
+    from tracer.replay.machine import Gpu
+    from tracer.replay.run import Run
+
+
+@dataclass(slots=True)
+class Jobs:
+    """(row, expert, weight, result) of a GPU: run an expert on a row, add its output to a result."""
+
+    rows: list[int] = field(default_factory=list)
+    experts: list[int] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+
+    def add(self, row: int, expert: int, weight: float, result: int) -> None:
+        """One more job, by keys of the row and of the result."""
+        self.rows.append(row)
+        self.experts.append(expert)
+        self.weights.append(weight)
+        self.results.append(result)
+
+
+def run_jobs(run: Run, gpu: Gpu, tensor: str, jobs: Jobs, held: list[tuple[int, Checkpoint]]) -> Rows:
+    """Outputs by result key, ``[results, hidden]``, of jobs on a tensor's rows.
+
+    Every expert held runs, on 0 rows if need be.
+    ``held`` are the slices of experts at hand, one entry (expert, gate/up/down) a slice: slices of one
+    expert add up. Each output is weighted here, or its input is where the model does so.
+    """
+    weighs_input = Router.of(run.scenario.need_model()).weighs_input
+    experts, results = np.array(jobs.experts, np.int64), np.array(jobs.results, np.int64)
+    keys, weights = np.array(jobs.rows, np.int64), np.array(jobs.weights)[:, None]
+    inputs = gpu.at(tensor, keys)
+    outputs = np.zeros(inputs.shape)
+    for expert, slices in held:
+        mine = np.flatnonzero(experts == expert)
+        entering = inputs[mine] * weights[mine] if weighs_input else inputs[mine]
+        leaving = swiglu(entering, slices["gate"], slices["up"], slices["down"])
+        outputs[mine] += leaving if weighs_input else leaving * weights[mine]
+    return Rows.empty(inputs.shape[1]).added(results, outputs)
+
+
+def slices_of(weights: Checkpoint, layer: int) -> list[tuple[int, Checkpoint]]:
+    """(expert, its gate, up and down) of every expert slice of a layer among a GPU's weights."""
+    found: dict[str, Checkpoint] = {}
+    for name, value in weights.items():
+        if name.startswith(f"{layer}.expert"):
+            slice_name, matrix = name.rsplit(".", 1)
+            found.setdefault(slice_name, {})[matrix] = value
+    return [(int(name.split(".")[1].removeprefix("expert")), held) for name, held in found.items()]

@@ -1,0 +1,77 @@
+"""Expected traffic as text a person reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.trip_text import format_bytes, mesh_line
+
+if TYPE_CHECKING:
+    from tracer.expected_traffic import ExpectedTraffic
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds with a unit.
+
+    >>> format_seconds(0.0000123), format_seconds(0.25), format_seconds(0)
+    ('12.3 µs', '250 ms', '0')
+    """
+    if seconds == 0:
+        return "0"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")
+
+
+def traffic_rows(traffic: ExpectedTraffic) -> list[list[str]]:
+    """One row a line, in the order of :data:`HEADINGS`."""
+    unit = traffic.tokens * (traffic.scenario.need_model().hidden or 1)
+    rows = []
+    for line in traffic.lines:
+        ratio = traffic.ratio_to_tp(line)
+        rows.append(
+            [
+                line.axis,
+                line.part,
+                line.per,
+                f"{line.elements:,.0f}",
+                f"{line.elements / unit:.3g}",
+                format_bytes(round(line.bytes)),
+                format_bytes(round(line.nvlink_bytes)),
+                format_bytes(round(line.ib_bytes)),
+                format_seconds(line.seconds) + (f" ({line.tier})" if line.tier else ""),
+                "-" if ratio is None else f"{ratio:.3g}",
+                f"{line.formula} = {line.numbers}",
+            ]
+        )
+    return rows
+
+
+def traffic_footer(traffic: ExpectedTraffic) -> list[str]:
+    """What the figures assume, and the sums of one forward pass."""
+    from tracer.expected_traffic import ASSUMES
+
+    cluster = traffic.scenario.cluster
+    return [
+        f"Sent per GPU; T = {traffic.tokens:,} padded tokens a replica. "
+        f"NVLink {cluster.nvlink.bytes_per_s / 1e9:g} GB/s, IB {cluster.ib.bytes_per_s / 1e9:g} GB/s a GPU, "
+        "one direction.",
+        f"Assumes {ASSUMES}.",
+        f"One forward pass, averaged over all GPUs: {format_bytes(round(traffic.nvlink_bytes_per_pass))} on "
+        f"NVLink, {format_bytes(round(traffic.ib_bytes_per_pass))} over IB, "
+        f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
+    ]
+
+
+def traffic_text(traffic: ExpectedTraffic) -> str:
+    """The whole report in columns."""
+    rows = [list(HEADINGS), *traffic_rows(traffic)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join([mesh_line(traffic.scenario), "", *lines, "", *traffic_footer(traffic)])
