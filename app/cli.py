@@ -14,12 +14,17 @@ COMMANDS = {
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
     "completion": "app.commands.completion:completion_command",
+    "diff": "app.commands.diff:diff_command",
     "export": "app.commands.export:export_command",
     "fits": "app.commands.fits:fits_command",
+    "from": "app.commands.from_:from_command",
     "groups": "app.commands.groups:groups_command",
+    "kv": "app.commands.kv:kv_command",
+    "orders": "app.commands.orders:orders_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",
+    "traffic": "app.commands.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2

@@ -81,7 +81,7 @@ def _whole_row(context: Context) -> Question | None:
 
 
 def _next_stage(context: Context) -> Question | None:
-    target = context.hop.transfers[0].dst
+    target = next(t.dst for t in context.hop.transfers if t.src == context.home)
     size = context.scenario.mesh.world_size
     step = context.scenario.cluster.gpus_per_island
     near = [context.home + 1, context.home + step, context.home - step]

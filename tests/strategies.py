@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, landing_table
+from oracle.decode import rows_of_tp_ranks
 
 Scenario = dict[str, Any]
 
@@ -219,6 +220,46 @@ def tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
 
 
 @st.composite
+def new_tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """A decode step's token: a position after the prompt and a slot of the batch, or a GPU of stage 0."""
+    mesh = OracleMesh(scenario)
+    token: Scenario = {}
+    default = 16 * mesh.sizes["cp"] * mesh.sizes["tp"]
+    prompt = draw(st.one_of(st.just(default), st.integers(1, 80)), label="prompt")
+    _set_unless(token, "prompt", prompt, default)
+    _set_unless(token, "first_cp", draw(st.integers(0, mesh.sizes["cp"]), label="first_cp"), 0)
+    tp = mesh.sizes["tp"]
+    batch = draw(st.one_of(st.just(tp), st.integers(1, 40)), label="batch")
+    _set_unless(token, "batch", batch, tp)
+    rows = rows_of_tp_ranks({"token": {"batch": batch}}, tp)
+    able = [rank for rank in mesh.stage_ranks(0) if rows[mesh.coordinates[rank]["tp"]][0] >= 0]
+    if draw(st.booleans(), label="by gpu"):
+        token["gpu"] = draw(st.sampled_from(able), label="gpu")
+        return token
+    replica = draw(st.integers(0, mesh.sizes["dp"] - 1), label="replica")
+    _set_unless(token, "replica", replica, 0)
+    _set_unless(token, "slot", draw(st.integers(0, batch - 1), label="slot"), 0)
+    _set_unless(token, "position", prompt + draw(st.integers(0, 20), label="step"), prompt)
+    return token
+
+
+@st.composite
+def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario:
+    """What decode adds to a mesh: which of query and K/V travels, and DCP where copies allow it."""
+    added: Scenario = {}
+    if draw(st.booleans(), label="relay in decode"):
+        added["dispatch"] = "high_throughput"
+    tp = mesh.get("tp", 1)
+    copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
+    dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
+    _set_unless(added, "dcp", dcp, 1)
+    _choose(draw, added, "decode_attention", ["pass_q", "auto"] if dcp > 1 else ["pass_q", "pass_kv", "auto"])
+    if dcp > 1:
+        _set_unless(added, "dcp_interleave", draw(st.sampled_from([1, 2, 32]), label="dcp_interleave"), 1)
+    return added
+
+
+@st.composite
 def dtypes(draw: st.DrawFn) -> Scenario:
     """Declared sizes of what moves."""
     dtype: Scenario = {}
@@ -247,16 +288,20 @@ def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
-    """A whole valid prefill scenario, every pick given, at most 256 ranks."""
+def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase: str = "prefill") -> Scenario:
+    """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
     model = draw(models(layers, mesh.get("tp", 1)))
     scenario: Scenario = {"model": model}
+    _set_unless(scenario, "phase", phase, "prefill")
+    if phase == "decode":
+        mesh.update(draw(decode_options(mesh, model)))
     parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world_size(mesh))), "dtype": draw(dtypes())}
     if "experts" in model:
         always = draw(_routed_shared(model, mesh))
         parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1), always))
-    parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
+    follow = new_tokens if phase == "decode" else tokens
+    parts["token"] = draw(follow({"model": model, "mesh": mesh}))
     scenario.update({name: part for name, part in parts.items() if part})
     return scenario

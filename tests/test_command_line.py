@@ -226,3 +226,39 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str) -> None:
     assert "_TOKENTRIP_COMPLETE" in run("completion", shell).stdout
+
+
+def test_replay() -> None:
+    result = run("replay", "six-cuts", "--tiny")
+    assert result.exit_code == 0
+    assert "equal: off one device by at most" in result.stdout
+    assert "256 tokens" in result.stdout
+
+
+def test_replay_as_json() -> None:
+    told = json.loads(run("replay", "six-cuts", "--tiny", "--json").stdout)
+    wanted = {"max_abs_error", "equal", "tokens_checked", "transfers_equal", "bytes_moved", "bytes_logged"}
+    assert wanted <= told.keys()
+    assert told["max_abs_error"] <= 1e-9
+    assert told["bytes_moved"] == told["bytes_logged"]
+    assert told["first_difference"] is None
+
+
+def test_replay_with_a_fault_ends_with_1_and_says_where() -> None:
+    result = run("replay", "six-cuts", "--tiny", "--fault", "rope_local")
+    assert result.exit_code == 1
+    assert "layer 1 attention: replica 0, position 48 on GPU 1" in result.stdout
+    assert "Traceback" not in result.stdout
+
+
+def test_replay_names_its_faults() -> None:
+    result = run("replay", "six-cuts", "--fault", "list")
+    assert result.exit_code == 0
+    assert "merge_unweighted" in result.stdout
+
+
+def test_replay_refuses_in_one_line() -> None:
+    result = run("replay", "six-cuts")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: model='six-cuts toy' has 7,827,689,472 weights")
+    assert "--tiny" in result.stderr

@@ -10,7 +10,7 @@ from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.expert_placement import Placement
 from tracer.mesh import Mesh
-from tracer.plan import Contract, Plan, placed_experts
+from tracer.plan import Contract, Plan, default_dispatch, placed_experts
 from tracer.scenario import Scenario, Token
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ PLAN_KEYS = (
     "embedding",
     "landing",
     "stage_layers",
+    "decode_attention",
+    "dcp",
+    "dcp_interleave",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -45,7 +48,9 @@ _CLUSTER_KEYS = (
     "ib_latency_s",
     "placement",
 )
-TOKEN_KEYS = ("replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head")
+TOKEN_KEYS = (
+    "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+)  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
 
@@ -115,8 +120,7 @@ def _plan(table: Table, phase: str) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
     if "stage_layers" in given:
         given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
-    if phase == "decode":
-        given.setdefault("dispatch", "low_latency")
+    given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 
 

@@ -69,9 +69,9 @@ def _own_island(context: Context, source: int, held: dict[int, list[int]]) -> st
         parts.append(f"{_named(held[near[0]])} one NVLink hop away on {gpus(near)}.")
     elif near:
         count = sum(len(held[rank]) for rank in near)
+        which = "All of them" if count == len(context.picks) else f"{count} of them"
         parts.append(
-            f"{count} of them are on {gpus(sorted(near))} of the same {context.island_word}: one "
-            "NVLink copy each."
+            f"{which} are on {gpus(sorted(near))} of the same {context.island_word}: one NVLink copy a GPU."
         )
     return " ".join(parts)
 
@@ -130,10 +130,10 @@ def _dedup(context: Context) -> str:
     remote = sum(len(e) for rank, e in held.items() if context.island(rank) != context.island(source))
     crossings = sum(t.tier == "ib" and t.src == source for t in context.hop.transfers)
     if remote > crossings > 0:
+        crossing = plural(crossings, "copy crosses and fans out", "copies cross and fan out")
         return (
-            f"{remote} picks are on other {word}s, but only {plural(crossings, 'copy', 'copies')} "
-            "cross: a copy "
-            "fans out behind the relay. Low-latency decode kernels pay for each pick."
+            f"{remote} picks are on other {word}s, but only {crossing} behind the relay. Low-latency "
+            "decode kernels pay for each pick."
         )
     return (
         f"Two experts on one remote {word} would still cost one crossing: the relay fans out. Low-latency "
@@ -236,9 +236,10 @@ def _combine_gotcha(context: Context) -> str:
         if same
         else f", but in {dtype.combine.upper()}, not {dtype.dispatch.upper()}: more bytes return than left."
     )
+    if context.size("dp") == 1:
+        return base
     return (
-        base
-        + " All replicas of the stage wait here for the slowest: one idle replica still has to take part."
+        base + " All replicas wait here for the slowest: even an idle one has to take part with dummy tokens."
     )
 
 

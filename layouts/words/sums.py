@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, listed, plural
+from layouts.labels import every, gpus, listed, plural, times
 from layouts.scene import Words
 from layouts.words.shapes import attention_shapes, hidden_shapes
 from tracer.hop import Part
@@ -97,13 +97,13 @@ def _head_gotcha(context: Context) -> str:
     kv_heads = model.kv_heads or 0
     if model.mla:
         return (
-            f"MLA caches one latent a token, and it cannot be cut by heads: all {tp} TP ranks keep the "
+            f"MLA caches one latent a token, and it cannot be cut by heads: {every(tp)} TP ranks keep the "
             "whole of it. That is why MLA models prefer data-parallel attention."
         )
     if kv_heads < tp:
         return (
             f"The model has {plural(kv_heads, 'KV head')} and {tp} TP ranks: each head is computed and "
-            f"cached {tp // kv_heads} times."
+            f"cached {times(tp // kv_heads)}."
         )
     return (
         f"TP must divide the heads: {kv_heads} KV heads over {tp} ranks is {kv_heads // tp} each, so the "
@@ -114,15 +114,15 @@ def _head_gotcha(context: Context) -> str:
 def _restore_copies(context: Context) -> Words:
     what = (
         f"{gpus([context.home])} sends the finished row to {gpus(context.peers)}, "
-        f"{_each(context)}: after it all {context.size('tp')} TP ranks hold the whole row again."
+        f"{_each(context)}: after it {every(context.size('tp'))} TP ranks hold the whole row again."
     )
     why = (
         "Without Megatron's SP the next attention block expects the row on every TP rank, but only one "
         "of them took it to the experts."
     )
     gotcha = (
-        "Splitting just before dispatch saves the copies over the network that plain TP would send, yet "
-        "keeps the all-reduce: three collectives where Megatron's SP has two."
+        "Splitting just before dispatch saves the copies that plain TP would send, yet keeps the "
+        "all-reduce: with this all-gather, half as many bytes again as Megatron's SP."
     )
     return Words(f"All-gather back to {gpus(context.peers)}", "Experts", what, why, gotcha)
 
@@ -173,7 +173,7 @@ def _scatter_gotcha(context: Context) -> str:
     if context.hop.part is Part.ATTENTION and context.model.moe_layers:
         return (
             "From here the token lives on one GPU and will be dispatched once, not "
-            f"{context.size('tp')} times: that is what SP does for experts. It costs no extra bytes, since "
+            f"{times(context.size('tp'))}: that is what SP does for experts. It costs no extra bytes, since "
             "an all-reduce is a reduce-scatter followed by an all-gather."
         )
     return "SP adds no bytes: an all-reduce is a reduce-scatter followed by an all-gather."
@@ -184,13 +184,13 @@ def all_reduce(context: Context) -> Words:
     home = gpus([context.home])
     count = len(context.hop.transfers)
     what = (
-        f"{gpus(context.peers)} and {home} sum their partial rows, and every one of them ends with the "
-        f"whole row: {plural(count, 'transfer')} of {context.each_bytes}, drawn as a sum at {home} and "
-        "copies back. One comm op."
+        f"{gpus(context.tp_group)} sum their partial rows, and each of them ends with the whole row: "
+        f"{plural(count, 'transfer')} of {context.each_bytes}, drawn as a sum at {home} and "
+        f"{'a copy' if count == 2 else 'copies'} back. One comm op."
     )
     gotcha = (
-        f"All {context.size('tp')} TP ranks now do the same norms on the same row: SP would cut that work "
-        "for the same bytes."
+        f"{every(context.size('tp')).capitalize()} TP ranks now do the same norms on the same row: SP would "
+        "cut that work for the same bytes."
     )
     if context.scenario.plan.sp == Sp.OFF and context.model.moe_layers:
         gotcha = (

@@ -37,6 +37,21 @@ def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
     return elements * _size(scenario, "kv")
 
 
+def query_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """The query heads of one token on one TP rank; with MLA each is as wide as the cached latent."""
+    width = _model(scenario, "head_dim")
+    if _model(scenario, "kv_lora_rank"):
+        width = _model(scenario, "kv_lora_rank") + _model(scenario, "qk_rope_head_dim")
+    return _model(scenario, "heads") // tp * width * _size(scenario, "activations")
+
+
+def partial_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+    """Partial outputs of those heads, and for each head two FP32 numbers: the maximum and the sum."""
+    width = _model(scenario, "kv_lora_rank") or _model(scenario, "head_dim")
+    heads = _model(scenario, "heads") // tp
+    return heads * width * _size(scenario, "activations") + heads * 2 * 4
+
+
 def dispatched_row(scenario: dict[str, Any], low_latency: bool) -> int:
     """A row on its way to an expert: FP8 carries a scale for each 128, low latency 16 bytes more."""
     hidden = _model(scenario, "hidden")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracer.hop import Role
 from tracer.replay.ledger import Ledger, Place, Sent
-from tracer.replay.rows import MissingRowError, Rows
+from tracer.replay.rows import MissingRowError, RowKeyError, Rows
 
 if TYPE_CHECKING:
     from tracer.replay.arrays import FloatArray, IntArray
@@ -29,18 +29,26 @@ class Gpu:
     rows: dict[str, Rows] = field(default_factory=dict)
     pulled: list[Checkpoint] = field(default_factory=lambda: [{}, {}])
 
+    def held(self, tensor: str) -> Rows:
+        """All rows that it holds of a tensor.
+
+        Raises:
+            MissingRowError: when none ever reached this GPU.
+        """
+        if tensor not in self.rows:
+            raise MissingRowError(f"GPU {self.rank} holds no {tensor}")
+        return self.rows[tensor]
+
     def at(self, tensor: str, keys: IntArray) -> FloatArray:
-        """Values of a tensor's rows.
+        """Values ``[keys, width]`` of a tensor's rows.
 
         Raises:
             MissingRowError: when one of them never reached this GPU.
         """
-        if tensor not in self.rows:
-            raise MissingRowError(f"GPU {self.rank} holds no {tensor}")
         try:
-            return self.rows[tensor].at(keys)
-        except MissingRowError as error:
-            raise MissingRowError(f"GPU {self.rank} {error} of {tensor}") from None
+            return self.held(tensor).at(keys)
+        except RowKeyError as error:
+            raise MissingRowError(f"GPU {self.rank} lacks row {error.key} of {tensor}") from None
 
     @property
     def row_bytes(self) -> int:

@@ -68,7 +68,7 @@ def replay(
         closed_forms=closed_forms(run) if run.fault is None else (),
         memory_bytes=memory_bytes(run),
         seconds=perf_counter() - started,
-        first_difference=broken or first_difference(run, comparison),
+        first_difference=first_difference(run, comparison, broken),
     )
 
 
@@ -119,10 +119,11 @@ def memory_bytes(run: Run) -> int:
     return run.machine.peak_row_bytes + sum({id(each): each.nbytes for each in owners}.values())
 
 
-def first_difference(run: Run, comparison: Comparison) -> str | None:
+def first_difference(run: Run, comparison: Comparison, broken: str | None = None) -> str | None:
     """The earliest of what differs, in the order a token meets it; None when nothing does.
 
     Of a wrong transfer and a wrong number in one block, the transfer comes first: it may be the cause.
+    ``broken`` says where the run stopped, for want of a row.
     """
     found: list[tuple[tuple[int, ...], str]] = []
     if run.checks.first is not None:
@@ -134,7 +135,8 @@ def first_difference(run: Run, comparison: Comparison) -> str | None:
     for row, place in run.walk.left_over()[:1]:
         told = f"layer {place.layer} {place.kind} ({place.part}) of row {row} was never made"
         found.append(((*place_order(place.layer, place.part), 2, row, 0), told))
-    return min(found)[1] if found else None
+    told = [min(found)[1]] if found else []
+    return "; ".join([*told, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
 def _check_size(scenario: Scenario) -> None:
