@@ -72,7 +72,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model(), len(scenario.always_picked))
+    chance = HitChance.of_model(scenario.need_model())
     ranks = _stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)

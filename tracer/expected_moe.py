@@ -83,8 +83,8 @@ def average_copies(scenario: Scenario) -> DispatchCopies:
 
 def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
-    hidden = model.need("hidden", "size a row")
-    top_k = model.need("top_k", "count picks") + len(scenario.always_picked)
+    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    top_k += len(scenario.always_picked)
     copies = average_copies(scenario)
     nvlink, ib = copies.nvlink, copies.ib
     if scenario.plan.dispatch == "low_latency":
