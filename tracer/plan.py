@@ -29,7 +29,7 @@ class Contract(StrEnum):
     DWDP = "dwdp"
 
 
-_CHOICES = {
+CHOICES = {
     "sp": tuple(Sp),
     "kv_exchange": ("ring", "all_gather"),
     "dispatch": ("high_throughput", "low_latency"),
@@ -71,7 +71,7 @@ class Plan:
     dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
+        for name, allowed in CHOICES.items():
             one_of(f"mesh.{name}", getattr(self, name), tuple(str(word) for word in allowed))
         for name in ("shared_tp", "shared_routed"):
             if not isinstance(getattr(self, name), bool):

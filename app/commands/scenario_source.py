@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tracer.scenario import Scenario
 
+UNCHANGED_SOURCE = "tokentrip.source"
 _SIZE_FLAGS = ("tp", "cp", "dp", "pp", "ep", "etp")
 _FLAG_KEYS = {
     **{name: ("mesh", name) for name in (*_SIZE_FLAGS, "order")},
@@ -45,6 +46,8 @@ def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         flags = {name: options.pop(name) for name in _FLAG_KEYS}
         scenario = read_scenario(source, flags, overrides, phase=phase, seed=seed)
+        plain = not overrides and {phase, seed, *flags.values()} == {None}
+        click.get_current_context().meta[UNCHANGED_SOURCE] = source if plain else None
         function(scenario=scenario, **options)
 
     wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__

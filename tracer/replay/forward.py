@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tracer.replay.attention import attention_block
@@ -9,6 +11,7 @@ from tracer.replay.decode_attention import decode_attention_block
 from tracer.replay.ends import land_and_embed, lm_head, pass_on
 from tracer.replay.feed_forward import dense_block
 from tracer.replay.moe import moe_block
+from tracer.replay.rows import MissingRowError
 from tracer.replay.shards import stage_layers
 
 if TYPE_CHECKING:
@@ -37,12 +40,27 @@ def decode_on_mesh(run: Run) -> None:
 
 def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     scenario = run.scenario
-    land_and_embed(run)
+    with _at("embedding"):
+        land_and_embed(run)
     for stage in range(scenario.mesh.stages):
         layers = stage_layers(scenario, stage)
         for layer in layers:
-            attend(run, layer)
-            (moe_block if scenario.need_model().is_moe(layer) else dense_block)(run, layer)
+            with _at(f"layer {layer} attention"):
+                attend(run, layer)
+            moe = scenario.need_model().is_moe(layer)
+            with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
+                (moe_block if moe else dense_block)(run, layer)
         if stage + 1 < scenario.mesh.stages:
-            pass_on(run, layers[-1])
-    lm_head(run)
+            with _at(f"pipeline send after layer {layers[-1]}"):
+                pass_on(run, layers[-1])
+    with _at("LM head"):
+        lm_head(run)
+
+
+@contextmanager
+def _at(what: str) -> Iterator[None]:
+    """Say in which block a row was missing."""
+    try:
+        yield
+    except MissingRowError as error:
+        raise MissingRowError(f"{what}: {error}") from None

@@ -55,6 +55,7 @@ class Pulled:
 
 Move = tuple[int, int, int, str]
 """(source, destination, bytes, role)."""
+Moves = dict[Place, list[Move]]
 
 
 @dataclass(slots=True)
@@ -90,11 +91,11 @@ class Ledger:
         """Hops in which anything moved, in order."""
         return list(dict.fromkeys(entry.place for entry in self.sent))
 
-    def moves_by_token(self) -> dict[int, dict[Place, Counter[Move]]]:
-        """What carried each token, hop by hop, pulled weights included."""
-        found: dict[int, dict[Place, Counter[Move]]] = {}
+    def moves_by_token(self) -> dict[int, Moves]:
+        """What carried each token, hop by hop in any order, pulled weights included."""
+        found: dict[int, Moves] = {}
         for token, place, move in self._each():
-            found.setdefault(token, {}).setdefault(place, Counter())[move] += 1
+            found.setdefault(token, {}).setdefault(place, []).append(move)
         return found
 
     def _each(self) -> Iterator[tuple[int, Place, Move]]:

@@ -111,7 +111,7 @@ class Run:
 
     def add_to_hidden(self, gpu: Gpu, tensor: str) -> None:
         """Residual connection: a tensor's rows join those of the GPU's hidden rows that it covers."""
-        hidden = gpu.rows["hidden"]
+        hidden = gpu.held("hidden")
         gpu.rows["hidden"] = replace(hidden, values=hidden.values + gpu.at(tensor, hidden.keys))
 
     def put(self, gpu: Gpu, tensor: str, keys: IntArray, values: FloatArray) -> None:
