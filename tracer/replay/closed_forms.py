@@ -88,8 +88,6 @@ def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
     """A line's form in each layer where it moved anything."""
     part, kinds = BLOCKS[line.axis, line.part]
     claim = _claim(run.scenario, line)
-    if claim is Claim.ON_AVERAGE and HopKind.DISPATCH in kinds and run.scenario.always_picked:
-        return  # the form by picks counts the router's alone, not shared experts that are routed too
     by_layer = _sent_by_layer(run, part, kinds)
     for layer, by_rank in sorted(by_layer.items()):
         if HopKind.WEIGHT_PULL in kinds and run.scenario.placement_of(layer).slots is not None:

@@ -90,8 +90,8 @@ def start(
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
-    _check_size(scenario)
-    _check_rows(scenario, prompt_lengths(scenario, prompts))
+    check_size(scenario)
+    check_rows(scenario, prompt_lengths(scenario, prompts))
     batch = Batch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.need_model(), seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
@@ -136,7 +136,7 @@ def first_difference(run: Run, comparison: Comparison, broken: str | None = None
     return "; ".join([*both, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
-def _check_size(scenario: Scenario) -> None:
+def check_size(scenario: Scenario) -> None:
     """Refuse a model whose weights would not fit as float64.
 
     Raises:
@@ -157,7 +157,7 @@ def _check_size(scenario: Scenario) -> None:
         )
 
 
-def _check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
+def check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
     """Refuse a batch, or a mesh, that would take too long.
 
     Raises:

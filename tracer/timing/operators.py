@@ -6,7 +6,6 @@ that go in and come out. Norms, rotary embedding, routing and softmax are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,9 @@ def rate_of(stored: WeightFormat) -> str:
     return _RATES.get(stored, "bf16_flops")
 
 
-def expert_load(spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None) -> ExpertLoad:
+def expert_load(
+    spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None
+) -> ExpertLoad:
     """Load of a GPU that computes with ``share`` of the experts, for ``tokens`` tokens of all GPUs it serves.
 
     Uniform picks without repeats: a given expert misses one token with 1 - k/E, all of them with that to
@@ -90,19 +91,37 @@ def expert_load(spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: f
 
 
 def attention_operators(
-    spec: ModelSpec, batch: Batch, tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
+    spec: ModelSpec,
+    batch: Batch,
+    tp: int = 1,
+    unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
-    """Projections and the attention core of one layer, heads cut over ``tp``."""
+    """Projections of queries, keys and values, the core, and the output projection; heads cut over ``tp``.
+
+    ``output`` is the storage of the output projection where a checkpoint stores it unlike the others.
+    """
     stored = part_format(spec, Part.ATTENTION, unstated)
+    matrices = [matrix for matrix in weight_matrices(spec) if matrix.part is Part.ATTENTION]
+    inner = [matrix for matrix in matrices if matrix.name != "o"]
+    outer = [matrix for matrix in matrices if matrix.name == "o"]
+    return (
+        _projections("attention projections", spec, batch, tp, inner, stored),
+        _core(spec, batch, tp),
+        _projections("attention output", spec, batch, tp, outer, output or stored),
+    )
+
+
+def _projections(
+    name: str, spec: ModelSpec, batch: Batch, tp: int, matrices: list[WeightMatrix], stored: WeightFormat
+) -> Operator:
     flops = weights = 0.0
-    for matrix in weight_matrices(spec):
-        if matrix.part is Part.ATTENTION:
-            rows = batch.cached_tokens if _decompresses(spec, batch, matrix) else batch.tokens
-            flops += 2 * matrix.elements * rows
-            weights += stored_bytes(stored, matrix.rows, matrix.columns)
-    row_bytes = 2 * batch.tokens * spec.need("hidden", _WHY) * BYTES["bf16"]
-    projections = Operator("attention projections", flops / tp, weights / tp, row_bytes, rate_of(stored))
-    return (projections, _core(spec, batch, tp))
+    for matrix in matrices:
+        rows = batch.cached_tokens if _decompresses(spec, batch, matrix) else batch.tokens
+        flops += 2 * matrix.elements * rows
+        weights += stored_bytes(stored, matrix.rows, matrix.columns)
+    row_bytes = batch.tokens * spec.need("hidden", _WHY) * BYTES["bf16"]
+    return Operator(name, flops / tp, weights / tp, row_bytes, rate_of(stored))
 
 
 def _decompresses(spec: ModelSpec, batch: Batch, matrix: WeightMatrix) -> bool:
@@ -126,7 +145,9 @@ def _core(spec: ModelSpec, batch: Batch, tp: int) -> Operator:
     return Operator("attention core", flops, 0.0, rows * BYTES["bf16"], "bf16_flops")
 
 
-def expert_operator(spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16) -> Operator:
+def expert_operator(
+    spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16
+) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
     stored = part_format(spec, Part.EXPERTS, unstated)
     row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES["bf16"]
@@ -161,27 +182,29 @@ def moe_layer(
     tp: int = 1,
     shared_tp: int = 1,
     unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
     """Operators of one MoE layer: attention, shared expert, routed experts.
 
     Raises:
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
-    return tuple(_moe_layer(spec, batch, load, tp, shared_tp, unstated))
-
-
-def _moe_layer(
-    spec: ModelSpec, batch: Batch, load: ExpertLoad, tp: int, shared_tp: int, unstated: WeightFormat
-) -> Iterator[Operator]:
-    yield from attention_operators(spec, batch, tp, unstated)
-    if spec.shared_experts:
-        yield ffn_operator(spec, Part.SHARED, batch.tokens, shared_tp, unstated)
-    yield expert_operator(spec, load, unstated)
+    attention = attention_operators(spec, batch, tp, unstated, output)
+    shared = (
+        (ffn_operator(spec, Part.SHARED, batch.tokens, shared_tp, unstated),) if spec.shared_experts else ()
+    )
+    return (*attention, *shared, expert_operator(spec, load, unstated))
 
 
 def dense_layer(
-    spec: ModelSpec, batch: Batch, *, tp: int = 1, dense_tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
+    spec: ModelSpec,
+    batch: Batch,
+    *,
+    tp: int = 1,
+    dense_tp: int = 1,
+    unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
     """Operators of one dense layer: attention and its FFN."""
-    attention = attention_operators(spec, batch, tp, unstated)
+    attention = attention_operators(spec, batch, tp, unstated, output)
     return (*attention, ffn_operator(spec, Part.DENSE, batch.tokens, dense_tp, unstated))
