@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Payload = dict[str, Any]
-UNPROCESSABLE = 422
 
 
 def register_api(server: flask.Flask) -> None:
     """Add ``/api/…`` and ``/healthz``."""
-    for name, build in (("trip", trip_payload), ("gpu", gpu_payload), ("presets", presets_payload)):
+    for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
+    server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -30,9 +30,8 @@ def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Re
         try:
             response = flask.jsonify(build(flask.request.args.to_dict()))
         except ConfigError as error:
-            response = flask.jsonify(error_payload(error))
-            response.status_code = UNPROCESSABLE
-            return response
+            # A wrong value is an answer, not a failed request: browsers report those as page errors.
+            return flask.jsonify(error_payload(error))
         response.headers["Cache-Control"] = "no-cache"
         response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
         response.make_conditional(flask.request)
@@ -88,3 +87,55 @@ def presets_payload(query: dict[str, str]) -> Payload:
     from tracer.presets import load_scenario, preset_names
 
     return {"presets": [{"name": name, "source": load_scenario(name).source} for name in preset_names()]}
+
+
+def mesh_payload(query: dict[str, str]) -> Payload:
+    """The mesh page: controls, values, and what the mesh does or what is wrong."""
+    from app.mesh_fields import fields_payload
+    from app.mesh_report import mesh_report
+
+    return {"fields": fields_payload(), **mesh_report(query)}
+
+
+def compare_payload(query: dict[str, str]) -> Payload:
+    """The compare page: both sides, their axes and hops."""
+    from app.compare_report import compare_report
+
+    return compare_report(query)
+
+
+def learn_payload(query: dict[str, str]) -> Payload:
+    """One chapter of the learn page."""
+    from app.lessons import chapter_payload
+
+    return chapter_payload(query.get("chapter", ""))
+
+
+def quiz_answer(query: dict[str, str]) -> Payload:
+    """One question of the quiz."""
+    from app.lessons import quiz_payload
+
+    text = query.get("seed_of_quiz", "1")
+    return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
+
+
+def upload() -> flask.Response:
+    """A file in, keys of an address out; larger files are refused unread."""
+    from app.uploads import MAX_BYTES, read_upload
+
+    data = flask.request.stream.read(MAX_BYTES + 1)
+    try:
+        return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+    "trip": trip_payload,
+    "gpu": gpu_payload,
+    "presets": presets_payload,
+    "mesh": mesh_payload,
+    "compare": compare_payload,
+    "learn": learn_payload,
+    "quiz": quiz_answer,
+}

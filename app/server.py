@@ -53,6 +53,7 @@ def create_app() -> dash.Dash:
     )
     pages = register_pages()
     app.layout = html.Div([header(pages), html.Main(dash.page_container, id="main")], id="explorer")
+    app.server.json.sort_keys = False
     register_api(app.server)
     add_headers(app)
     return app

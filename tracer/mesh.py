@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tracer.axes import DENSE_AXES, EXPERT_AXES, parse_order
@@ -117,6 +118,20 @@ class Mesh:
             one_of("mesh.strict", strict, ("megatron",))
             _check_megatron(mesh, names)
         return mesh
+
+    def __str__(self) -> str:
+        sizes = " ".join(f"{axis}{self.size_of(axis)}" for axis in (*DENSE_AXES, *EXPERT_AXES))
+        return f"{self.world_size:,} ranks: {sizes}, order {'-'.join(self.dense.names)}"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: each axis with its size and the group of rank 0."""
+        from tracer.notebook import mime_bundle
+
+        rows = [
+            (axis, self.size_of(axis), " ".join(map(str, list(islice(iter(self.group(0, axis)), 16)))))
+            for axis in (*DENSE_AXES, *EXPERT_AXES)
+        ]
+        return mime_bundle("mesh", self, ("axis", "size", "group of rank 0 (first 16)"), rows)
 
     @property
     def world_size(self) -> int:

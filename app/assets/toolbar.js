@@ -37,7 +37,7 @@
     return dom.make("button", { type: "button", text: "Re-roll picks", onclick: () => {
       const changes = { seed: page.data.token.seed + 1 };
       for (const key of Object.keys(page.query)) if (key.startsWith("picks.")) changes[key] = null;
-      for (const layer of page.data.token.given_picks) changes["picks." + layer] = "";
+      if (page.data.token.given_picks.length) changes.picks = "";
       change(page, changes, true);
     } });
   }

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import tracer
 from app.cli import tokentrip
-from tracer.compare import compare_scenarios
 from tracer.errors import ConfigError
 from tracer.hardware import hardware_preset
 from tracer.timing.chunked_prompt import chunked_prompt
+from tracer.timing.compare import compare_scenarios
 from tracer.timing.pass_time import pass_time
 from tracer.timing.report import time_report
 from tracer.timing.weights_text import weights_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class ReplayReport:
         return self.equal and self.transfers_equal and same_bytes and self.forms_hold
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """The report as JSON values; an error that is not a finite number is null."""
         names = ("max_abs_error", "equal", "tokens_checked", "transfers_equal", "bytes_moved", "bytes_logged")
         more = ("padding_bytes", "pulled_bytes", "memory_bytes", "fault", "first_difference")
         return {
             **{name: getattr(self, name) for name in names},
+            "max_abs_error": self.max_abs_error if isfinite(self.max_abs_error) else None,
             "ok": self.ok,
             **{name: getattr(self, name) for name in more},
             "closed_forms": [form.to_dict() for form in self.closed_forms],

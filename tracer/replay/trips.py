@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.hop import Hop, HopKind, Part
-from tracer.itinerary import Rider, prefill
-from tracer.replay.ledger import Move, Place
-from tracer.trip import take_trip
+from tracer.itinerary import Rider, itinerary
+from tracer.replay.ledger import Move, Moves, Place
+from tracer.trip import iterate_hops
 
 if TYPE_CHECKING:
     from tracer.replay.run import Run
     from tracer.scenario import Scenario
 
 PART_ORDER, KIND_ORDER = tuple(Part), tuple(HopKind)
-Moves = dict[Place, Counter[Move]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ def compare_trips(run: Run) -> Comparison:
                 pulled += size
             else:
                 total += size
-            moves = Counter((t.src, t.dst, t.bytes, t.role) for t in hop.transfers)
-            if moves:
-                said.setdefault(Place(hop.layer, hop.part, hop.kind), Counter()).update(moves)
+            if hop.transfers:
+                moves = [(src, dst, bytes_, role) for src, dst, bytes_, _, role in hop.transfers]
+                said.setdefault(Place(hop.layer, hop.part, hop.kind), []).extend(moves)
         mismatch = _first_mismatch(run, row, said, sent.get(token, {}))
         if mismatch is not None:
             mismatches.append(mismatch)
@@ -95,21 +94,21 @@ def _hops(run: Run, row: int) -> Iterator[Hop]:
     """Hops of a row; no scenario follows padding, so its hops come from the itinerary."""
     batch = run.batch
     if batch.ids[row] >= 0:
-        yield from take_trip(token_scenario(run, row)).hops
+        yield from iterate_hops(token_scenario(run, row))
         return
     rider = Rider(int(batch.position[row]), int(batch.home[row]), False, _picks(run, row))
-    for build, where in prefill(run.scenario, rider):
+    for build, where in itinerary(run.scenario, rider):
         yield build(run.scenario, where)
 
 
 def _first_mismatch(run: Run, row: int, said: Moves, sent: Moves) -> Mismatch | None:
-    if said == sent:
+    if said.keys() == sent.keys() and all(sorted(said[place]) == sorted(sent[place]) for place in said):
         return None
     places = sorted(
         said.keys() | sent.keys(), key=lambda p: (*place_order(p.layer, p.part), KIND_ORDER.index(p.kind))
     )
     for place in places:
-        expected, moved = said.get(place, Counter()), sent.get(place, Counter())
+        expected, moved = Counter(said.get(place, [])), Counter(sent.get(place, []))
         if expected != moved:
             missing, extra = tuple((expected - moved).elements()), tuple((moved - expected).elements())
             replica, position = int(run.batch.replica[row]), int(run.batch.position[row])

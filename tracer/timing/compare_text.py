@@ -8,7 +8,7 @@ from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
-    from tracer.compare import ScenarioComparison, Side
+    from tracer.timing.compare import ScenarioComparison, Side
 
 
 def compare_text(compared: ScenarioComparison) -> str:

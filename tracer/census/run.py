@@ -1,0 +1,173 @@
+"""Walking a batch through the kernel: blocks of tokens, on as many threads as asked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.census.counts import Counts
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracer.census.homes import TokenHomes
+    from tracer.census.layout import CensusLayout, ExpertTargets
+    from tracer.picks.source import Picks, PickSource
+
+BLOCK_PICKS = 1 << 20
+SMALL_BATCH = 1 << 22
+"""Picks of a batch below which the kernel that serves every k and dtype is used: it is compiled once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Tokens ``start`` to ``stop`` of one layer of the picks (``index`` from 0; ``layer`` of the model)."""
+
+    index: int
+    layer: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTables:
+    """The kernel's tables of one stage and placement."""
+
+    targets: ExpertTargets
+    masks: NDArray[np.uint64]
+
+    @property
+    def slots(self) -> int:
+        """Columns of a histogram: residues * (experts + 1)."""
+        return int(self.masks.shape[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Picks, homes and tables of one census. ``key_of`` says which tables a layer of the model uses."""
+
+    layout: CensusLayout
+    picks: PickSource
+    homes: TokenHomes
+    key_of: dict[int, int]
+    tables: tuple[LayerTables, ...]
+    check_repeats: bool = False
+
+    @property
+    def small(self) -> bool:
+        """Whether the batch is too small to compile a kernel for its own k."""
+        return self.picks.layers * self.picks.tokens * self.picks.top_k < SMALL_BATCH
+
+    def blocks(self, layers: Iterable[int]) -> list[Block]:
+        """All blocks of the given layers of the model, in order."""
+        size = max(1, BLOCK_PICKS // max(1, self.picks.top_k))
+        return [
+            Block(index, layer, start, min(start + size, self.picks.tokens))
+            for index, layer in enumerate(layers)
+            for start in range(0, self.picks.tokens, size)
+        ]
+
+    def count(self, block: Block, counts: Counts) -> None:
+        """Add one block to ``counts``.
+
+        Raises:
+            ConfigError: naming the element, for an expert that does not exist.
+        """
+        from tracer.census.kernel import count_block, first_repeat
+
+        picks = self.picks.read(block.index, block.start, block.stop)
+        runs, tables = self.homes.runs(block.start, block.stop), self.tables[self.key_of[block.layer]]
+        order, shape, residues = runs.order, (0,) * picks.shape[1], None
+        if tables.targets.residues > 1:
+            residues = self.homes.positions(block.start, block.stop) % tables.targets.residues
+        if self.small:
+            rows = np.arange(len(picks), dtype=np.int64)
+            order, shape = rows if order is None else order, None
+            residues = np.zeros_like(rows) if residues is None else residues
+            picks = picks.astype(np.int64)
+        if self.check_repeats and (bad := first_repeat(picks)) >= 0:
+            _refuse_repeat(block, picks, bad)
+        experts = tables.targets.ep_ranks.shape[2]
+        for column in range(self.layout.peers.shape[1]):
+            sources = np.ascontiguousarray(self.layout.peers[runs.sources, column])
+            bad = count_block(
+                picks,
+                order,
+                runs.starts,
+                sources,
+                residues,
+                tables.masks,
+                tables.targets.variant_of,
+                experts,
+                self.layout.lane_bits,
+                shape,
+                counts.gpus,
+                counts.islands,
+                counts.hist,
+            )
+            if bad >= 0:
+                _refuse(block, picks, bad, experts)
+            np.add.at(counts.tokens, sources, np.diff(runs.starts))
+
+
+def _refuse(block: Block, picks: Picks, flat: int, experts: int) -> None:
+    row, column = divmod(flat, picks.shape[1])
+    raise ConfigError(
+        f"picks[{block.index}, {block.start + row}, {column}]",
+        int(picks[row, column]),
+        f"must be an expert from 0 to {experts - 1}, or -1 for none",
+        "check the model, the layer axis, or whether ids are of physical slots",
+    )
+
+
+def _refuse_repeat(block: Block, picks: Picks, flat: int) -> None:
+    row, column = divmod(flat, picks.shape[1])
+    raise ConfigError(
+        f"picks[{block.index}, {block.start + row}, {column}]",
+        int(picks[row, column]),
+        "repeats an expert of the same token, which top-k never does",
+        "check the order of the axes: [layers, tokens, k]",
+    )
+
+
+def count_blocks(
+    walk: Walk,
+    blocks: list[Block],
+    *,
+    slot_of: Callable[[Block], int],
+    totals: list[Counts],
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Add all blocks to ``totals[slot_of(block)]``; every thread keeps its own counts until the end.
+
+    ``progress`` is told how many blocks are done.
+
+    Raises:
+        ConfigError: as :meth:`Walk.count`.
+    """
+    turn, done = itertools.count(), itertools.count(1)
+
+    def work() -> dict[int, Counts]:
+        own: dict[int, Counts] = {}
+        while (index := next(turn)) < len(blocks):
+            block = blocks[index]
+            slot = slot_of(block)
+            if slot not in own:
+                own[slot] = Counts(*(np.zeros_like(getattr(totals[slot], n)) for n in Counts.__slots__))
+            walk.count(block, own[slot])
+            if progress is not None:
+                progress(next(done))
+        return own
+
+    with ThreadPoolExecutor(max(1, min(threads, len(blocks)))) as pool:
+        futures = [pool.submit(work) for _ in range(max(1, min(threads, len(blocks))))]
+        for future in futures:
+            for slot, counts in future.result().items():
+                totals[slot].add(counts)
