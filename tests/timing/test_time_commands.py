@@ -176,8 +176,7 @@ def test_a_prompt_in_chunks_fills_a_pipeline():
 
 
 def test_decode_goes_through_its_own_pipeline():
-    data = tracer.load_scenario("six-cuts").to_dict()
-    report = time_report(tracer.Scenario.from_dict(data | {"phase": "decode"}), micro_batches=1)
+    report = time_report(tracer.load_scenario("six-cuts-decode"), micro_batches=1)
     assert report.pipeline is None
     assert report.decode is not None
     assert report.decode.bubble > 0.5
@@ -196,3 +195,18 @@ def test_scaled_traffic_is_that_of_the_other_tokens():
     whole = pass_time(scenario, h100, tokens=4096)
     fresh, scaled = (pass_time(scenario, h100, tokens=4096, parts=2, like=like) for like in (None, whole))
     assert scaled.seconds == pytest.approx(fresh.seconds)
+
+
+def test_decode_attention_moves_queries_and_partials_of_every_request():
+    """One token's query and partial of a layer, times 64 requests, over the replica's four GPUs."""
+    scenario = tracer.load_scenario("six-cuts-decode")
+    found = pass_time(scenario, hardware_preset("h100"), tokens=64)
+    (line,) = [each for each in found.traffic.lines if each.axis == "cp"]
+    moved = [
+        transfer.bytes
+        for hop in tracer.take_trip(scenario).hops
+        if hop.layer == 1 and hop.kind in ("query_send", "partials_return")
+        for transfer in hop.transfers
+    ]
+    assert line.bytes == sum(moved) * 64 / 4
+    assert found.axis_seconds("cp", "attention") > 0

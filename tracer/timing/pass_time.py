@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic, with_tokens
+from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.hop import HopKind
 from tracer.timing.batch import Batch
+from tracer.timing.decode_traffic import rows_scenario, step_traffic
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
 from tracer.timing.links import LinkRates
@@ -189,9 +190,10 @@ def pass_time(
     rows = -(-batch.tokens // whole_number("parts", parts))
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
-    sized = with_tokens(replace(scenario, cluster=cluster), rows)
+    placed = replace(scenario, cluster=cluster)
+    sized = rows_scenario(placed, rows)
     work = layer_work(sized, batch, parts)
-    traffic = expected_traffic(sized) if like is None else _scaled(like.traffic, sized)
+    traffic = _traffic(placed, batch, rows) if like is None else _scaled(like.traffic, sized)
     return PassTime(
         rows,
         layer_time(work.attention, hardware),
@@ -203,6 +205,13 @@ def pass_time(
         rates_name=rates_name,
         hardware_name=hardware.name,
     )
+
+
+def _traffic(scenario: Scenario, batch: Batch, rows: int) -> ExpectedTraffic:
+    """Traffic of a pass of ``rows`` rows a replica."""
+    if batch.phase == "decode":
+        return step_traffic(scenario, rows)
+    return expected_traffic(rows_scenario(scenario, rows))
 
 
 def _scaled(traffic: ExpectedTraffic, scenario: Scenario) -> ExpectedTraffic:
