@@ -63,7 +63,7 @@ def token_payload(scenario: Scenario) -> Payload:
     model = scenario.need_model()
     return {
         "position": scenario.position,
-        "prompt": scenario.token.prompt,
+        "positions": _positions(scenario),
         "replica": scenario.replica,
         "replicas": scenario.mesh.size_of("dp"),
         "seed": scenario.seed,
@@ -71,6 +71,12 @@ def token_payload(scenario: Scenario) -> Payload:
         "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
         "given_picks": [layer for layer, _ in scenario.picks],
     }
+
+
+def _positions(scenario: Scenario) -> tuple[int, int | None]:
+    """First and last position that can be asked for; decode goes on without end."""
+    prompt = scenario.token.prompt
+    return (prompt, None) if scenario.decodes else (0, prompt - 1)
 
 
 def gpu_payload(query: dict[str, str]) -> Payload:

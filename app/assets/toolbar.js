@@ -4,10 +4,12 @@
   function toolbarParts(page, startOver, change) {
     const { dom } = window.tokentrip;
     const token = page.data.token;
+    const [first, last] = token.positions;
+    const range = last === null ? "from " + first.toLocaleString("en") : first + "–" + last.toLocaleString("en");
     const parts = [dom.labelled("Scenario", scenarioSelect(page, startOver)),
-      dom.labelled("Position, 0–" + (token.prompt - 1).toLocaleString("en"), numberField(page, change, "token.position", token.position, token.prompt - 1))];
+      dom.labelled("Position, " + range, numberField(page, change, "token.position", token.position, first, last))];
     if (token.replicas > 1) {
-      parts.push(dom.labelled("Replica, 0–" + (token.replicas - 1), numberField(page, change, "token.replica", token.replica, token.replicas - 1)));
+      parts.push(dom.labelled("Replica, 0–" + (token.replicas - 1), numberField(page, change, "token.replica", token.replica, 0, token.replicas - 1)));
     }
     if (token.top_k) parts.push(rerollButton(page, change));
     if (page.data.folded || page.query.rows) parts.push(rowsButton(page, change));
@@ -24,9 +26,9 @@
     return select;
   }
 
-  function numberField(page, change, key, value, most) {
+  function numberField(page, change, key, value, least, most) {
     const { dom } = window.tokentrip;
-    const input = dom.make("input", { type: "number", min: 0, max: most, step: 1, value, inputmode: "numeric",
+    const input = dom.make("input", { type: "number", min: least, max: most, step: 1, value, inputmode: "numeric",
       onchange: () => { if (input.value !== "") change(page, { "token.gpu": null, [key]: input.value }); } });
     return input;
   }
