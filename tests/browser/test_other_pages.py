@@ -141,7 +141,7 @@ PAGES = ["mesh", "mesh?mesh.ep=3", "compare", "learn?chapter=relay", "learn?chap
 def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, path: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .ready h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     page.wait_for_timeout(200)
     assert serious_problems(page) == []
 
@@ -151,6 +151,6 @@ def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, p
 def test_nothing_sticks_out_of_the_page(page: Page, explorer_url: str, width: int, path: str) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .ready h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0
