@@ -49,13 +49,15 @@ def error_payload(error: ConfigError) -> Payload:
 
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
+    from app.export_formats import FORMATS
     from layouts import build_scene, scene_to_dict
     from layouts.svg import map_svg
     from tracer.trip import take_trip
 
     scenario = scenario_of(query)
     scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
-    return scene_to_dict(scene) | {"map": map_svg(scene), "token": token_payload(scenario)}
+    more = {"map": map_svg(scene), "token": token_payload(scenario), "exports": list(FORMATS)}
+    return scene_to_dict(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
@@ -125,6 +127,20 @@ def quiz_answer(query: dict[str, str]) -> Payload:
     return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
 
 
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page: each axis and the ranked orders."""
+    from app.traffic_report import traffic_report
+
+    return traffic_report(query)
+
+
+def flags_payload(query: dict[str, str]) -> Payload:
+    """Launch flags as keys of an address."""
+    from app.flags_report import flags_report
+
+    return flags_report(query)
+
+
 def upload() -> flask.Response:
     """A file in, keys of an address out; larger files are refused unread."""
     from app.uploads import MAX_BYTES, read_upload
@@ -144,4 +160,6 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "compare": compare_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
+    "traffic": traffic_payload,
+    "flags": flags_payload,
 }

@@ -32,6 +32,7 @@
   }
 
   async function load(page) {
+    window.tokentrip.carry(page.query);
     page.abort?.abort();
     page.abort = new AbortController();
     page.frame.setAttribute("aria-busy", "true");
