@@ -4,7 +4,8 @@
 ``cluster`` says where a rank sits and which link joins two; ``model_spec``, ``expert_placement`` and
 ``routing`` say what is computed and which experts a token picks; ``plan``, ``landing`` and ``scenario``
 put one question together; ``hop`` and ``hops`` move the token, ``itinerary`` orders the hops, and
-``trip`` counts them. Names load when they are first used, so that importing the engine costs nothing.
+``trip`` counts them; ``several`` puts many on one map. ``residency`` says what each GPU holds, and
+``fits`` whether it fits. Names load when they are first used, so that importing the engine costs nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from tracer.dtype import Dtypes
     from tracer.errors import ConfigError
     from tracer.expert_placement import Placement
+    from tracer.fits import Fits, check_fits
     from tracer.hop import Hop, HopKind, Role, Transfer
     from tracer.mesh import Mesh
     from tracer.model_spec import ModelSpec
     from tracer.plan import Contract, Plan, Sp
     from tracer.presets import load_scenario, preset_names
     from tracer.rank_grid import RankGrid
+    from tracer.residency import Residency, residency_of
     from tracer.scenario import Scenario, Token
+    from tracer.several import Trips, take_trips
     from tracer.trip import Trip, TripLog, take_trip
 
 _HOMES = {
@@ -33,6 +37,7 @@ _HOMES = {
     "ConfigError": "errors",
     "Contract": "plan",
     "Dtypes": "dtype",
+    "Fits": "fits",
     "Hop": "hop",
     "HopKind": "hop",
     "Link": "cluster",
@@ -41,6 +46,7 @@ _HOMES = {
     "Placement": "expert_placement",
     "Plan": "plan",
     "RankGrid": "rank_grid",
+    "Residency": "residency",
     "Role": "hop",
     "Scenario": "scenario",
     "Sp": "plan",
@@ -49,9 +55,13 @@ _HOMES = {
     "Transfer": "hop",
     "Trip": "trip",
     "TripLog": "trip",
+    "Trips": "several",
+    "check_fits": "fits",
     "load_scenario": "presets",
     "preset_names": "presets",
+    "residency_of": "residency",
     "take_trip": "trip",
+    "take_trips": "several",
 }
 
 __all__ = [
@@ -60,6 +70,7 @@ __all__ = [
     "ConfigError",
     "Contract",
     "Dtypes",
+    "Fits",
     "Hop",
     "HopKind",
     "Link",
@@ -68,6 +79,7 @@ __all__ = [
     "Placement",
     "Plan",
     "RankGrid",
+    "Residency",
     "Role",
     "Scenario",
     "Sp",
@@ -76,9 +88,13 @@ __all__ = [
     "Transfer",
     "Trip",
     "TripLog",
+    "Trips",
+    "check_fits",
     "load_scenario",
     "preset_names",
+    "residency_of",
     "take_trip",
+    "take_trips",
 ]
 
 

@@ -72,7 +72,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.need_model(), len(scenario.always_picked))
     ranks = _stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
@@ -133,8 +133,7 @@ def _home_copies(
     """Copies from one home, where member i serves the experts ``sets[i]`` for it."""
     own = group.islands[home]
     hits = [chance.of_set(served) for served in sets]
-    each_pick = chance.top_k / chance.experts
-    picks = [len(served) * each_pick for served in sets]
+    picks = [chance.picks_of(served) for served in sets]
     nvlink = sum(hit for i, hit in enumerate(hits) if group.islands[i] == own and i != home)
     messages = sum(picks) - picks[home]
     messages_ib = sum(pick for i, pick in enumerate(picks) if group.islands[i] != own)

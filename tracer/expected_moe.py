@@ -12,6 +12,7 @@ from tracer.dtype import BYTES, dispatch_row_bytes
 from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies
 from tracer.hop import HopKind, Part, Where
 from tracer.hops.weight_pull import expert_bytes, weight_pull
+from tracer.parameters import expert_parameters
 from tracer.plan import Contract, Sp
 from tracer.rank_places import islands_of, pair_crossing_share
 
@@ -82,7 +83,8 @@ def average_copies(scenario: Scenario) -> DispatchCopies:
 
 def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
-    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    hidden = model.need("hidden", "size a row")
+    top_k = model.need("top_k", "count picks") + len(scenario.always_picked)
     copies = average_copies(scenario)
     nvlink, ib = copies.nvlink, copies.ib
     if scenario.plan.dispatch == "low_latency":
@@ -153,8 +155,8 @@ def _pull_line(scenario: Scenario) -> AxisTraffic:
     model = scenario.need_model()
     layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
     nvlink, ib = pulled_bytes(scenario, layer, 0)
-    element = BYTES[scenario.dtype.weights]
-    experts, whole = model.need("experts", "count experts"), expert_bytes(scenario)
+    experts, whole = scenario.placement_of(layer).experts, expert_bytes(scenario)
+    element = whole / expert_parameters(model)
     return split_line(
         scenario.cluster,
         "ep",

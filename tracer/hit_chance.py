@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from math import comb
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ class HitChance:
     equal groups, then picks k experts of those alone: the mean of the same expression over all choices
     of groups, counted by how many experts of the set a choice keeps.
 
+    ``always`` more experts, numbered from E on, are in every pick (shared experts that are routed).
+
     >>> HitChance(experts=32, top_k=2).of_count(16)
     0.7580645161290323
     """
@@ -30,14 +32,17 @@ class HitChance:
     top_k: int
     groups: int = 1
     kept: int = 1
+    always: int = 0
     _memo: dict[tuple[int, ...], float] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
-    def of_model(cls, model: ModelSpec) -> HitChance:
+    def of_model(cls, model: ModelSpec, always: int = 0) -> HitChance:
         """The chances of a model's router when every expert is as good as another."""
         experts, top_k = model.need("experts", WHY), model.need("top_k", WHY)
         groups, kept = model.expert_groups or 1, model.top_groups or 1
-        return cls(experts, top_k, groups, kept) if kept < groups else cls(experts, top_k)
+        if kept >= groups:
+            groups = kept = 1
+        return cls(experts, top_k, groups, kept, always)
 
     @property
     def limited(self) -> bool:
@@ -51,10 +56,17 @@ class HitChance:
     def of_set(self, experts: Iterable[int]) -> float:
         """Chance that a token picks at least one of these experts (ids, each once)."""
         distinct = set(experts)
+        if any(expert >= self.experts for expert in distinct):
+            return 1.0
         if not self.limited:
             return self._remembered((len(distinct),))
         share = self.experts // self.groups
         return self._remembered(tuple(sorted(Counter(expert // share for expert in distinct).values())))
+
+    def picks_of(self, experts: Collection[int]) -> float:
+        """How many of a token's picks are expected among these experts."""
+        surely = sum(expert >= self.experts for expert in experts)
+        return surely + (len(experts) - surely) * self.top_k / self.experts
 
     def _remembered(self, counts: tuple[int, ...]) -> float:
         if counts not in self._memo:
