@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from layouts.clockwork import Beat, Clockwork, begins, during, seconds
 from layouts.draw import Pen
-from layouts.hop_svg import draw_chips, draw_link
+from layouts.hop_svg import draw_chips, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
 from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, legend, map_parts
 from layouts.token_marks import kv_squares, resting_dots
@@ -22,7 +22,7 @@ from layouts.token_marks import kv_squares, resting_dots
 if TYPE_CHECKING:
     from layouts.scene import GpuBox, HopScene, Scene
 
-MAX_HOPS = 120
+MAX_HOPS = 80
 TRACK_HEIGHT = 24.0
 EASE = ' calcMode="spline" keyTimes="0;1" keySplines=".5 0 .5 1"'
 SQUARES = {"kv_exchange": "kv", "weight_pull": "soft"}
@@ -119,7 +119,7 @@ def _whole_trip(reel: Reel) -> str:
     scene = reel.scene
     words = _caption(reel, f"{scene.name} · the whole trip", scene.summary)
     hidden = during([(0.0, reel.clock.played)], "none")
-    links = "".join(f'<use href="#{name}"/>' for name in reel.links.values())
+    links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
     return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{hidden}</g>'
 
 
@@ -168,9 +168,7 @@ def _movers(reel: Reel) -> Iterator[str]:
 def _mover(reel: Reel, path: str, square: str, travel: str, starts: list[float]) -> str:
     """One mark that is shown while it rides along a path, each time that a hop takes it."""
     when = f'begin="{begins(starts)}" dur="{travel}"'
-    motion = (
-        f'<set attributeName="display" to="inline" {when}/><animateMotion path="{path}" {when}{EASE}/>'
-    )
+    motion = f'<set attributeName="display" to="inline" {when}/><animateMotion path="{path}" {when}{EASE}/>'
     if square:
         look = reel.pen.fill(square)
         return f'<rect display="none" x="-6" y="-6" width="12" height="12" rx="2" {look}>{motion}</rect>'

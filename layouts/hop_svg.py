@@ -34,14 +34,23 @@ def hop_layer(scene: Scene, hop: int, pen: Pen) -> Iterator[str]:
 def trip_layer(scene: Scene, pen: Pen) -> Iterator[str]:
     """Every link the trip used, once, and the K/V it left."""
     boxes = scene.gpu_boxes()
-    links = {(move.path, move.tier): move for hop in scene.hops for move in hop.moves if move.path}
     yield '<g opacity="0.75">'
-    for move in links.values():
+    for move in used_links(scene):
         yield draw_link(move, pen, width=2)
     yield "</g>"
     yield from kv_marks(scene, len(scene.hops) - 1, boxes, pen)
     if scene.home in boxes:
         yield draw_dot(boxes[scene.home], "home", pen)
+
+
+def used_links(scene: Scene) -> list[Move]:
+    """One move for each pair of GPUs that the trip joins: dashes there and back would fill each other."""
+    links: dict[frozenset[int], Move] = {}
+    for hop in scene.hops:
+        for move in hop.moves:
+            if move.path:
+                links.setdefault(frozenset((move.source, move.destination)), move)
+    return list(links.values())
 
 
 def kv_marks(scene: Scene, hop: int, boxes: dict[int, GpuBox], pen: Pen) -> Iterator[str]:
