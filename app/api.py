@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Payload = dict[str, Any]
-UNPROCESSABLE = 422
 
 
 def register_api(server: flask.Flask) -> None:
     """Add ``/api/…`` and ``/healthz``."""
-    for name, build in (("trip", trip_payload), ("gpu", gpu_payload), ("presets", presets_payload)):
+    for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
+    server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -30,9 +30,8 @@ def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Re
         try:
             response = flask.jsonify(build(flask.request.args.to_dict()))
         except ConfigError as error:
-            response = flask.jsonify(error_payload(error))
-            response.status_code = UNPROCESSABLE
-            return response
+            # A wrong value is an answer, not a failed request: browsers report those as page errors.
+            return flask.jsonify(error_payload(error))
         response.headers["Cache-Control"] = "no-cache"
         response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
         response.make_conditional(flask.request)
@@ -50,13 +49,15 @@ def error_payload(error: ConfigError) -> Payload:
 
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
+    from app.export_formats import FORMATS
     from layouts import build_scene, scene_to_dict
     from layouts.svg import map_svg
     from tracer.trip import take_trip
 
     scenario = scenario_of(query)
     scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
-    return scene_to_dict(scene) | {"map": map_svg(scene), "token": token_payload(scenario)}
+    more = {"map": map_svg(scene), "token": token_payload(scenario), "exports": list(FORMATS)}
+    return scene_to_dict(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
@@ -64,7 +65,7 @@ def token_payload(scenario: Scenario) -> Payload:
     model = scenario.need_model()
     return {
         "position": scenario.position,
-        "prompt": scenario.token.prompt,
+        "positions": _positions(scenario),
         "replica": scenario.replica,
         "replicas": scenario.mesh.size_of("dp"),
         "seed": scenario.seed,
@@ -72,6 +73,12 @@ def token_payload(scenario: Scenario) -> Payload:
         "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
         "given_picks": [layer for layer, _ in scenario.picks],
     }
+
+
+def _positions(scenario: Scenario) -> tuple[int, int | None]:
+    """First and last position that can be asked for; decode goes on without end."""
+    prompt = scenario.token.prompt
+    return (prompt, None) if scenario.decodes else (0, prompt - 1)
 
 
 def gpu_payload(query: dict[str, str]) -> Payload:
@@ -88,3 +95,71 @@ def presets_payload(query: dict[str, str]) -> Payload:
     from tracer.presets import load_scenario, preset_names
 
     return {"presets": [{"name": name, "source": load_scenario(name).source} for name in preset_names()]}
+
+
+def mesh_payload(query: dict[str, str]) -> Payload:
+    """The mesh page: controls, values, and what the mesh does or what is wrong."""
+    from app.mesh_fields import fields_payload
+    from app.mesh_report import mesh_report
+
+    return {"fields": fields_payload(), **mesh_report(query)}
+
+
+def compare_payload(query: dict[str, str]) -> Payload:
+    """The compare page: both sides, their axes and hops."""
+    from app.compare_report import compare_report
+
+    return compare_report(query)
+
+
+def learn_payload(query: dict[str, str]) -> Payload:
+    """One chapter of the learn page."""
+    from app.lessons import chapter_payload
+
+    return chapter_payload(query.get("chapter", ""))
+
+
+def quiz_answer(query: dict[str, str]) -> Payload:
+    """One question of the quiz."""
+    from app.lessons import quiz_payload
+
+    text = query.get("seed_of_quiz", "1")
+    return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
+
+
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page: each axis and the ranked orders."""
+    from app.traffic_report import traffic_report
+
+    return traffic_report(query)
+
+
+def flags_payload(query: dict[str, str]) -> Payload:
+    """Launch flags as keys of an address."""
+    from app.flags_report import flags_report
+
+    return flags_report(query)
+
+
+def upload() -> flask.Response:
+    """A file in, keys of an address out; larger files are refused unread."""
+    from app.uploads import MAX_BYTES, read_upload
+
+    data = flask.request.stream.read(MAX_BYTES + 1)
+    try:
+        return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+    "trip": trip_payload,
+    "gpu": gpu_payload,
+    "presets": presets_payload,
+    "mesh": mesh_payload,
+    "compare": compare_payload,
+    "learn": learn_payload,
+    "quiz": quiz_answer,
+    "traffic": traffic_payload,
+    "flags": flags_payload,
+}

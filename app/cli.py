@@ -12,12 +12,26 @@ from tracer.errors import ConfigError
 
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
+    "causal": "app.commands.causal:causal_command",
+    "census": "app.commands.census:census_command",
+    "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
+    "diff": "app.commands.diff:diff_command",
+    "eplb": "app.commands.eplb:eplb_command",
     "export": "app.commands.export:export_command",
+    "fits": "app.commands.fits:fits_command",
+    "from": "app.commands.from_:from_command",
+    "generate": "app.commands.generate:generate_command",
     "groups": "app.commands.groups:groups_command",
+    "kv": "app.commands.kv:kv_command",
+    "lockstep": "app.commands.lockstep:lockstep_command",
+    "orders": "app.commands.orders:orders_command",
+    "phases": "app.commands.phases:phases_command",
     "presets": "app.commands.presets:presets_command",
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",
+    "time": "app.commands.time_:time_command",
+    "traffic": "app.commands.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",
 }
 WRONG_INPUT = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from layouts.labels import expert_label, plural, stage_layers_text
+from layouts.labels import expert_label, gpus, plural, stage_layers_text
 from tracer.mesh import GROUP_NAMES
 from tracer.reports import rank_report
 
@@ -37,8 +37,7 @@ def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
     mesh = scenario.mesh
     return {
         "rank": rank,
-        "place": f"{scenario.cluster.island_word} {report['island']}, rail "
-        "{scenario.cluster.island_index(rank)}",
+        "place": _place(scenario, rank),
         "coordinates": report["coordinates"],
         "groups": [
             _group(name, mesh.group(rank, name)) for name in GROUP_NAMES if len(mesh.group(rank, name)) > 1
@@ -57,7 +56,8 @@ def _group(name: str, members: Sequence[int]) -> dict[str, Any]:
     return {
         "name": name,
         "size": len(members),
-        "note": NOTES.get(name, ""),
+        "text": f"{gpus(members) if len(members) <= LIT else plural(len(members), 'GPU')}: "
+        f"{NOTES.get(name, '')}.",
         "members": list(islice(iter(members), LIT)),
     }
 

@@ -1,7 +1,8 @@
 """The whole state of a page lives in its address: a query string names a scenario, and changes to it.
 
-``scenario=six-cuts`` is a preset; any other key is a key of the scenario file with its table before a
-dot: ``mesh.tp=4&token.position=3&picks.1=5,27``. An empty value takes a key of the preset out.
+``scenario=six-cuts`` is a preset (empty: start from nothing); any other key is a key of the scenario
+file with its table before a dot: ``mesh.tp=4&token.position=3&picks.1=5,27``. An empty value takes a
+key, or with the table's name alone a whole table, out of the preset.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from tracer.presets import preset_names
 from tracer.scenario import Scenario
 from tracer.scenario_read import PLAIN, TABLES, scenario_from_dict
 
+Tables = dict[str, Any]
 DEFAULT = "six-cuts"
 MAX_QUERY = 16_384
-PAGE_KEYS = ("scenario", "hop", "rows", "theme", "speed", "rank", "chapter", "a", "b")
-_TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name"})
+PAGE_KEYS = ("scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz")
+_TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 
 
 def scenario_of(query: Mapping[str, str]) -> Scenario:
@@ -29,16 +31,27 @@ def scenario_of(query: Mapping[str, str]) -> Scenario:
     Raises:
         ConfigError: for an unknown preset or key, or a value that breaks a rule.
     """
+    return scenario_from_dict(tables_of(query))
+
+
+def tables_of(query: Mapping[str, str]) -> Tables:
+    """The tables that a page's query names, as a scenario file would have them, unchecked.
+
+    Raises:
+        ConfigError: for an unknown preset, a key that no scenario has, or too long a query.
+    """
     if sum(len(key) + len(value) for key, value in query.items()) > MAX_QUERY:
         raise ConfigError("address", "this", f"is over {MAX_QUERY:,} characters", "leave some keys out")
-    tables = preset_tables(query.get("scenario", DEFAULT))
-    for key, text in query.items():
+    name = query.get("scenario", DEFAULT)
+    tables = preset_tables(name) if name else {}
+    # Whole tables go out before their keys come in.
+    for key, text in sorted(query.items(), key=lambda pair: "." in pair[0]):
         if key not in PAGE_KEYS:
             _set(tables, key, text)
-    return scenario_from_dict(tables)
+    return tables
 
 
-def preset_tables(name: str) -> dict[str, Any]:
+def preset_tables(name: str) -> Tables:
     """A preset as its file has it, before defaults are filled in.
 
     Raises:
@@ -50,30 +63,41 @@ def preset_tables(name: str) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def _set(tables: dict[str, Any], key: str, text: str) -> None:
+def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Tables as the keys of a query; nulls are left out.
+
+    >>> flatten({"mesh": {"tp": 2, "order": "tp-cp"}, "picks": {"1": [5, 27]}})
+    {'mesh.tp': '2', 'mesh.order': 'tp-cp', 'picks.1': '[5, 27]'}
+    """
+    found: dict[str, str] = {}
+    for key, value in tables.items():
+        if isinstance(value, Mapping) and not prefix:
+            found |= flatten(value, f"{key}.")
+        elif value is not None:
+            found[f"{prefix}{key}"] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def _set(tables: Tables, key: str, text: str) -> None:
     """Set, or with an empty text take out, one dotted key."""
-    *path, last = key.split(".")
-    table = tables
-    known = path[0] in TABLES if path else last in (*PLAIN, *TABLES)
+    table, _, last = key.rpartition(".")
+    known = table in TABLES if table else last in (*PLAIN, *TABLES)
     if not known:
-        raise ConfigError(key, text, "is not a key of a scenario", nearest(key, [*TABLES, *PAGE_KEYS]))
-    for name in path:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
-            raise ConfigError(key, text, "goes into a value, not a table", "drop the last part of the key")
+        raise ConfigError(key, text, "is not a key of a scenario", nearest(key, [*TABLES, *PLAIN]))
+    target = tables.setdefault(table, {}) if table else tables
     if text == "":
-        table.pop(last, None)
+        target.pop(last, None)
     else:
-        table[last] = _value(key, text)
+        target[last] = text if key in _TEXT_KEYS else _value(text)
 
 
-def _value(key: str, text: str) -> object:
-    """A number, truth value, list or text, as the scenario file would have it."""
-    if key in _TEXT_KEYS:
-        return text
-    if key.startswith("picks.") or "," in text:
-        return [_value("", part) for part in text.split(",") if part]
+def _value(text: str) -> object:
+    """A JSON value, a list of numbers (``5,27``), or text."""
     try:
         return json.loads(text)
     except ValueError:
-        return text
+        pass
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1 and all(part.lstrip("-").isdigit() for part in parts if part):
+        return [int(part) for part in parts if part]
+    return text

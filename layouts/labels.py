@@ -60,6 +60,24 @@ def plural(count: int, word: str, many: str | None = None) -> str:
     return f"{count:,} {word if count == 1 else many or word + 's'}"
 
 
+def every(count: int) -> str:
+    """All of a few.
+
+    >>> every(2), every(4)
+    ('both', 'all 4')
+    """
+    return "both" if count == 2 else f"all {count:,}"
+
+
+def times(count: int) -> str:
+    """How often.
+
+    >>> times(2), times(4)
+    ('twice', '4 times')
+    """
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
 def time_text(seconds: float) -> str:
     """A time with the unit that keeps it readable.
 

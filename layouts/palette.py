@@ -9,7 +9,7 @@ LIGHT = {
     "edge": "#d9dbe6",
     "ink": "#1c2030",
     "soft": "#5d6378",
-    "nvlink": "#1f8f3a",
+    "nvlink": "#1a7b33",
     "ib": "#cf4310",
     "token": "#e32d83",
     "kv": "#6a42e0",

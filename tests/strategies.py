@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, landing_table
+from oracle.decode import rows_of_tp_ranks
 
 Scenario = dict[str, Any]
 
@@ -66,11 +67,16 @@ def shuffled(draw: st.DrawFn, items: list[Any]) -> list[Any]:
 def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
     """Sizes 1-4 a dense axis, any order, any divisor of the stage as ep and etp, every option."""
     mesh: Scenario = {}
-    _choose(draw, mesh, "order", ["tp-cp-dp-pp", *ORDERS])
+    order = draw(st.sampled_from(["tp-cp-dp-pp", *ORDERS]), label="order")
     sizes = {axis: draw(st.integers(1, 4), label=axis) for axis in ("tp", "cp", "dp")}
     sizes["pp"] = draw(st.integers(1, min(4, layers)), label="pp")
     for axis, size in sizes.items():
         _set_unless(mesh, axis, size, 1)
+    if order.endswith("pp"):
+        _choose(draw, mesh, "strict", [None, "megatron"])
+    elif draw(st.booleans(), label="leave axes of size 1 out of the order"):
+        order = "-".join(axis for axis in order.split("-") if sizes[axis] > 1) or "tp"
+    _set_unless(mesh, "order", order, "tp-cp-dp-pp")
     contract = _choose(draw, mesh, "contract", contracts)
     stage = sizes["tp"] * sizes["cp"] * sizes["dp"]
     if contract == "tp":
@@ -79,8 +85,10 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     else:
         ep = draw(st.sampled_from([*divisors(stage), stage, stage]), label="ep")
         _set_unless(mesh, "ep", ep, 1)
-        if contract != "dwdp":
-            _set_unless(mesh, "etp", draw(st.sampled_from(divisors(stage // ep)), label="etp"), 1)
+        etp = draw(st.sampled_from(divisors(stage // ep)), label="etp")
+        _set_unless(mesh, "etp", etp, 1)
+        if draw(st.booleans(), label="edp said"):
+            mesh["edp"] = stage // (ep * etp)
     _choose(draw, mesh, "expert_order", ["etp-ep-edp", *EXPERT_ORDERS])
     _choose(draw, mesh, "sp", SP)
     _choose(draw, mesh, "kv_exchange", ["ring", "all_gather"])
@@ -113,6 +121,7 @@ def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
         model["heads"] = math.lcm(tp, kv_heads) * draw(st.integers(1, 2), label="query heads a K/V head")
         model["kv_heads"] = kv_heads
         model["head_dim"] = draw(st.sampled_from([4, 128]), label="head_dim")
+        _choose(draw, model, "v_head_dim", [None, 6])
     model["vocab"] = draw(st.integers(1, 1000), label="vocab")
     dense = draw(st.sampled_from(["none", "none", "none", "first", "listed", "all"]), label="dense layers")
     if dense == "first":
@@ -124,7 +133,7 @@ def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
         model["dense_hidden"] = 64
     if dense != "all":
         model["experts"] = 0  # filled in by `experts`
-        model["expert_hidden"] = draw(st.sampled_from([8, 2048]), label="expert_hidden")
+        model["expert_hidden"] = draw(st.sampled_from([1728, 3456]), label="expert_hidden")  # any etp divides
         if draw(st.booleans(), label="shared expert"):
             model.update(shared_experts=1, shared_hidden=32)
     return model
@@ -160,7 +169,7 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple
     if kind in ("linear", "round_robin"):
         count = ep * (-(-(top_k + always) // ep) + draw(st.integers(0, 2)))
     else:
-        count = max(top_k + always, ep) + draw(st.integers(0, 9))
+        count = top_k + always + draw(st.integers(0, 9 + ep))
     if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
         placement["kind"] = "round_robin"
     if kind == "remainder":
@@ -189,7 +198,7 @@ def clusters(draw: st.DrawFn, world: int) -> Scenario:
         cluster["placement"] = draw(shuffled(places))[:world]
     if scattered or draw(st.booleans(), label="nodes said"):
         cluster["nodes"] = nodes
-    _choose(draw, cluster, "nodes_per_island", divisors(nodes))
+    _choose(draw, cluster, "nodes_per_island", [*divisors(nodes), *range(2, min(nodes, 9))])
     return cluster
 
 
@@ -219,12 +228,52 @@ def tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
 
 
 @st.composite
+def new_tokens(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """A decode step's token: a position after the prompt and a slot of the batch, or a GPU of stage 0."""
+    mesh = OracleMesh(scenario)
+    token: Scenario = {}
+    default = 16 * mesh.sizes["cp"] * mesh.sizes["tp"]
+    prompt = draw(st.one_of(st.just(default), st.integers(1, 80)), label="prompt")
+    _set_unless(token, "prompt", prompt, default)
+    _set_unless(token, "first_cp", draw(st.integers(0, mesh.sizes["cp"]), label="first_cp"), 0)
+    tp = mesh.sizes["tp"]
+    batch = draw(st.one_of(st.just(tp), st.integers(1, 40)), label="batch")
+    _set_unless(token, "batch", batch, tp)
+    rows = rows_of_tp_ranks({"token": {"batch": batch}}, tp)
+    able = [rank for rank in mesh.stage_ranks(0) if rows[mesh.coordinates[rank]["tp"]][0] >= 0]
+    if draw(st.booleans(), label="by gpu"):
+        token["gpu"] = draw(st.sampled_from(able), label="gpu")
+        return token
+    replica = draw(st.integers(0, mesh.sizes["dp"] - 1), label="replica")
+    _set_unless(token, "replica", replica, 0)
+    _set_unless(token, "slot", draw(st.integers(0, batch - 1), label="slot"), 0)
+    _set_unless(token, "position", prompt + draw(st.integers(0, 20), label="step"), prompt)
+    return token
+
+
+@st.composite
+def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario:
+    """What decode adds to a mesh: which of query and K/V travels, and DCP where copies allow it."""
+    added: Scenario = {}
+    if draw(st.booleans(), label="relay in decode"):
+        added["dispatch"] = "high_throughput"
+    tp = mesh.get("tp", 1)
+    copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
+    dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
+    _set_unless(added, "dcp", dcp, 1)
+    _choose(draw, added, "decode_attention", ["pass_q", "auto"] if dcp > 1 else ["pass_q", "pass_kv", "auto"])
+    if dcp > 1:
+        _set_unless(added, "dcp_interleave", draw(st.sampled_from([1, 2, 32]), label="dcp_interleave"), 1)
+    return added
+
+
+@st.composite
 def dtypes(draw: st.DrawFn) -> Scenario:
     """Declared sizes of what moves."""
     dtype: Scenario = {}
-    _choose(draw, dtype, "activations", ["bf16", "fp32"])
+    _choose(draw, dtype, "activations", ["bf16", "fp32", "fp16"])
     _choose(draw, dtype, "kv", ["bf16", "fp8", "fp32"])
-    _choose(draw, dtype, "dispatch", ["bf16", "fp8"])
+    _choose(draw, dtype, "dispatch", ["bf16", "fp8", "fp32"])
     _choose(draw, dtype, "combine", ["bf16", "fp32"])
     _choose(draw, dtype, "logits", ["fp32", "bf16"])
     _choose(draw, dtype, "weights", ["bf16", "fp8"])
@@ -247,16 +296,20 @@ def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
-    """A whole valid prefill scenario, every pick given, at most 256 ranks."""
+def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase: str = "prefill") -> Scenario:
+    """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
     model = draw(models(layers, mesh.get("tp", 1)))
     scenario: Scenario = {"model": model}
+    _set_unless(scenario, "phase", phase, "prefill")
+    if phase == "decode":
+        mesh.update(draw(decode_options(mesh, model)))
     parts: Scenario = {"mesh": mesh, "cluster": draw(clusters(world_size(mesh))), "dtype": draw(dtypes())}
     if "experts" in model:
         always = draw(_routed_shared(model, mesh))
         parts["placement"], parts["picks"] = draw(experts(model, mesh.get("ep", 1), always))
-    parts["token"] = draw(tokens({"model": model, "mesh": mesh}))
+    follow = new_tokens if phase == "decode" else tokens
+    parts["token"] = draw(follow({"model": model, "mesh": mesh}))
     scenario.update({name: part for name, part in parts.items() if part})
     return scenario

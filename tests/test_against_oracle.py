@@ -20,6 +20,13 @@ def test_trip(scenario: Scenario) -> None:
 
 
 @many
+@given(scenarios(phase="decode"))
+def test_decode_trip(scenario: Scenario) -> None:
+    """A new token: pass-Q, pass-KV and DCP, MLA and GQA, low latency by default."""
+    assert differences(engine_trip(scenario), walk(scenario)) == []
+
+
+@many
 @given(meshes(layers=4))
 def test_groups(mesh: Scenario) -> None:
     """Every group list, as sets of sets, and each list's members in rank order."""

@@ -15,7 +15,7 @@ from tracer.trip import take_trip
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize("name", ["six-cuts", "six-cuts-pp-inside-dp"])
+@pytest.mark.parametrize("name", ["six-cuts", "six-cuts-pp-inside-dp", "six-cuts-decode"])
 def test_log_is_the_golden_one(name: str, golden_trip_log) -> None:
     golden_trip_log(take_trip(tracer.load_scenario(name)), GOLDEN / f"{name}.txt")
 

@@ -170,7 +170,8 @@ def _pull_line(scenario: Scenario) -> AxisTraffic:
     """Weights a GPU receives: the experts that are not local, once a layer, whatever T."""
     model = scenario.need_model()
     nvlink, ib = pulled_bytes(scenario)
-    experts, whole = model.need("experts", "count experts"), expert_bytes(scenario)
+    layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
+    experts, whole = scenario.placement_of(layer).experts, expert_bytes(scenario)
     element = whole / expert_parameters(model)
     return split_line(
         scenario.cluster,

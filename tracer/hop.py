@@ -53,6 +53,7 @@ class Part(StrEnum):
     MOE = "moe"
     PIPELINE = "pipeline"
     HEAD = "lm_head"
+    TRANSFER = "transfer"
 
 
 QUIET_KINDS = frozenset({HopKind.LAND, HopKind.WEIGHT_PULL})

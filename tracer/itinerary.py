@@ -1,4 +1,4 @@
-"""Which hops a token takes, in which order: prefill, dense and MoE layers."""
+"""Which hops a token takes, in which order: prefill and decode, dense and MoE layers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer import hops
+from tracer.decode_attention import attention_way
 from tracer.errors import ConfigError
 from tracer.hop import Hop, Part, Where
 from tracer.plan import Contract, Sp
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     HopBuilder = Callable[[Scenario, Where], Hop]
     Stop = tuple[HopBuilder, Where]
+    Meeting = Callable[[Scenario, Where], Iterator[Stop]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,12 @@ class Rider:
 
 def rider_of(scenario: Scenario) -> Rider:
     """The scenario's own token."""
-    to_head = scenario.is_last_position or scenario.token.prompt_logprobs
-    return Rider(scenario.position, scenario.home, to_head, scenario.layer_picks())
+    return Rider(scenario.position, scenario.home, scenario.to_head, scenario.layer_picks())
+
+
+def itinerary(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of the scenario's phase, for its token or another rider of the same deployment."""
+    return (decode if scenario.decodes else prefill)(scenario, rider)
 
 
 def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
@@ -43,6 +49,16 @@ def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
 
     They are the scenario's token's, or another rider's of the same deployment.
     """
+    return _trip(scenario, rider, _exchange_kv)
+
+
+def decode(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of one new token through one decode step (counting rules, section 6)."""
+    return _trip(scenario, rider, _reach_kv)
+
+
+def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[Stop]:
+    """From landing to the LM head; ``meet`` are the hops that bring queries and K/V together."""
     model = scenario.need_model()
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
@@ -55,7 +71,7 @@ def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
         for layer in range(done + 1, done + count + 1):
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
-            yield from _attention(scenario, where, after_kv)
+            yield from _attention(scenario, where, after_kv, meet)
             yield from _feed_forward(scenario, after_kv)
         done += count
         if stage + 1 < scenario.mesh.stages:
@@ -90,11 +106,24 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
         yield _sum(scenario), where
 
 
-def _attention(scenario: Scenario, where: Where, after_kv: Where) -> Iterator[Stop]:
-    if _tp(scenario) > 1 and _split_tokens(scenario):
-        yield hops.all_gather, where
+def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
     if scenario.mesh.size_of("cp") > 1:
         yield hops.kv_exchange, where
+
+
+def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
+    if attention_way(scenario) == "pass_kv":
+        yield from _exchange_kv(scenario, where)
+    elif scenario.mesh.size_of("cp") * scenario.plan.dcp > 1:
+        yield hops.query_send, where
+        yield hops.partials_return, where
+
+
+def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
+    if _tp(scenario) > 1 and _split_tokens(scenario):
+        yield hops.all_gather, where
+    yield from meet(scenario, where)
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
 
@@ -150,7 +179,8 @@ def check_length(scenario: Scenario) -> None:
     sources = tp if scenario.plan.sp == Sp.OFF else 1
     picks = (model.top_k or 0) + len(scenario.always_picked)
     fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
-    layer = 6 + 6 * tp + tp * cp + (2 * sources * (fan_out + 1) if model.experts else 0)
+    shards = cp * scenario.plan.dcp
+    layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
     if scenario.plan.contract == Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:

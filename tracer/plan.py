@@ -29,7 +29,7 @@ class Contract(StrEnum):
     DWDP = "dwdp"
 
 
-_CHOICES = {
+CHOICES = {
     "sp": tuple(Sp),
     "kv_exchange": ("ring", "all_gather"),
     "dispatch": ("high_throughput", "low_latency"),
@@ -37,6 +37,7 @@ _CHOICES = {
     "tp_algo": ("direct", "ring"),
     "embedding": ("replicated", "vocab_parallel"),
     "landing": ("zigzag", "contiguous"),
+    "decode_attention": ("pass_q", "pass_kv", "auto"),
 }
 
 
@@ -47,6 +48,8 @@ class Plan:
     ``dense_tp`` is None for the mesh's tp, or 1; ``stage_layers`` lists the layers of each stage when
     they are not split evenly. ``shared_routed`` serves the shared experts as routed ones that every token
     picks: they take slots of their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2).
+    ``dcp`` ranks of a TP group that hold the same KV head share its tokens, ``dcp_interleave`` consecutive
+    ones at a time (vLLM's decode context parallelism).
 
     Raises:
         ConfigError: for a word that is not one of the choices.
@@ -63,9 +66,12 @@ class Plan:
     embedding: str = "replicated"
     landing: str = "zigzag"
     stage_layers: tuple[int, ...] | None = None
+    decode_attention: str = "pass_q"
+    dcp: int = 1
+    dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
+        for name, allowed in CHOICES.items():
             one_of(f"mesh.{name}", getattr(self, name), tuple(str(word) for word in allowed))
         for name in ("shared_tp", "shared_routed"):
             if not isinstance(getattr(self, name), bool):
@@ -79,8 +85,15 @@ class Plan:
             )
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
+        whole_number("mesh.dcp", self.dcp)
+        whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+
+
+def default_dispatch(phase: str) -> str:
+    """How a phase dispatches when nobody says: decode pays for latency, prefill for bytes."""
+    return "low_latency" if phase == "decode" else "high_throughput"
 
 
 def placed_experts(model: ModelSpec, plan: Plan) -> int:
@@ -102,7 +115,7 @@ def placed_experts(model: ModelSpec, plan: Plan) -> int:
         raise ConfigError(
             "mesh.shared_routed",
             True,
-            f"needs shared experts as wide as routed ones ({model.expert_hidden}), not {model.shared_hidden} in all",
+            f"needs shared experts as wide as the routed ({model.expert_hidden}), not {model.shared_hidden}",
             "drop it",
         )
     return experts + model.shared_experts

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
-from tracer.landing import Landing
-from tracer.plan import Contract, Plan, placed_experts, split_layers
+from tracer.kv_layout import check_dcp
+from tracer.landing import DecodeLanding, Landing
+from tracer.plan import Contract, Plan, default_dispatch, placed_experts, split_layers
 from tracer.routing import check_picks, draw_picks
+from tracer.token_home import find_token
 
 if TYPE_CHECKING:
     from tracer.cluster import Cluster
@@ -26,6 +28,9 @@ class Token:
 
     ``prompt`` is the prompt's length; ``prompt_logprobs`` sends every position through the LM head;
     ``draft_head`` (EAGLE, MTP) reads every final row, so nothing of the last layer is dead work.
+    In decode the position is the prompt's length or more; new tokens go round the CP ranks from
+    ``first_cp``, and this one has ``slot`` among the ``batch`` tokens (None: tp) that its CP rank decodes
+    in a step.
     """
 
     prompt: int
@@ -34,10 +39,16 @@ class Token:
     gpu: int | None = None
     prompt_logprobs: bool = False
     draft_head: bool = False
+    first_cp: int = 0
+    slot: int | None = None
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("token.prompt", self.prompt)
-        for name in ("replica", "position", "gpu"):
+        whole_number("token.first_cp", self.first_cp, at_least=0)
+        if self.batch is not None:
+            whole_number("token.batch", self.batch)
+        for name in ("replica", "position", "gpu", "slot"):
             if getattr(self, name) is not None:
                 whole_number(f"token.{name}", getattr(self, name), at_least=0)
         for name in ("prompt_logprobs", "draft_head"):
@@ -78,6 +89,7 @@ class Scenario:
         one_of("phase", self.phase, PHASES)
         whole_number("seed", self.seed, at_least=0)
         _check_plan(self.plan, self.mesh)
+        check_dcp(self.plan, self.mesh, self.model)
         layers: tuple[int, ...] = ()
         if self.model is not None:
             _check_heads(self.model, self.mesh)
@@ -86,7 +98,7 @@ class Scenario:
                 placed_experts(self.model, self.plan)
             layers = split_layers(self.model.layers, self.mesh.stages, self.plan.stage_layers)
         object.__setattr__(self, "stage_layers", layers)
-        replica, position, home = _find_token(self)
+        replica, position, home = find_token(self)
         object.__setattr__(self, "replica", replica)
         object.__setattr__(self, "position", position)
         object.__setattr__(self, "home", home)
@@ -128,12 +140,37 @@ class Scenario:
     @property
     def landing(self) -> Landing:
         """How this scenario's prompt is cut over a replica."""
-        return _landing(self)
+        cp, tp = self.mesh.size_of("cp"), self.mesh.size_of("tp")
+        return Landing(self.token.prompt, cp, tp, zigzag=self.plan.landing == "zigzag")
+
+    @property
+    def decode_landing(self) -> DecodeLanding:
+        """How the tokens of a decode step are cut over a replica."""
+        token, cp, tp = self.token, self.mesh.size_of("cp"), self.mesh.size_of("tp")
+        return DecodeLanding(token.prompt, cp, tp, token.first_cp, token.batch or tp)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether the token is generated, not read."""
+        return self.phase == "decode"
+
+    @property
+    def slot(self) -> int | None:
+        """Slot of the batch that the token has in decode; as given in prefill, which has none."""
+        if self.token.slot is not None or not self.decodes:
+            return self.token.slot
+        tp = self.mesh.dense.coordinate(self.home, "tp")
+        return tp * self.decode_landing.rows_per_rank
 
     @property
     def is_last_position(self) -> bool:
         """Whether the token is T-1, the prompt's last."""
         return self.position == self.token.prompt - 1
+
+    @property
+    def to_head(self) -> bool:
+        """Whether the LM head reads the token's row: all in decode, T-1 of a prompt, or all for logprobs."""
+        return self.decodes or self.is_last_position or self.token.prompt_logprobs
 
     @property
     def dense_tp(self) -> int:
@@ -194,79 +231,21 @@ class Scenario:
         """
         base: dict[str, Any] = {}
         if "position" in changes:
-            base = {"gpu": None, "replica": self.replica}
+            base = {"gpu": None, "replica": self.replica, "slot": self.slot}
         elif "gpu" in changes:
-            base = {"position": None, "replica": None}
+            base = {"position": None, "replica": None, "slot": None}
         return replace(self, token=replace(self.token, **(base | changes)))
 
+    def with_phase(self, phase: str) -> Scenario:
+        """The same deployment in the other phase: its token is the first new one, or position 0.
 
-def _landing(scenario: Scenario) -> Landing:
-    mesh = scenario.mesh
-    return Landing(
-        scenario.token.prompt,
-        mesh.size_of("cp"),
-        mesh.size_of("tp"),
-        zigzag=scenario.plan.landing == "zigzag",
-    )
-
-
-def _find_token(scenario: Scenario) -> tuple[int, int, int]:
-    """(replica, position, home rank) of the token."""
-    token, mesh, landing = scenario.token, scenario.mesh, _landing(scenario)
-    replica, position = token.replica, token.position
-    if token.gpu is not None:
-        found = _check_gpu(token, mesh)
-        replica = found["dp"]
-        if position is None:
-            position = landing.first_position_on(found["cp"], found["tp"], token.gpu)
-    replica, position = replica or 0, position or 0
-    if replica >= mesh.size_of("dp"):
-        raise ConfigError(
-            "token.replica",
-            replica,
-            f"must be one of the {mesh.size_of('dp')} replicas",
-            f"try 0 to {mesh.size_of('dp') - 1}",
-        )
-    if position >= token.prompt:
-        raise ConfigError(
-            "token.position",
-            position,
-            f"must lie in the prompt of {token.prompt}",
-            f"try 0 to {token.prompt - 1}",
-        )
-    cp, tp = landing.place_of(position)
-    home = mesh.rank(tp=tp, cp=cp, dp=replica, pp=0)
-    if token.gpu is not None and token.gpu != home:
-        raise ConfigError(
-            "token.gpu",
-            token.gpu,
-            f"is not where position {position} lands (GPU {home})",
-            "give one of the two",
-        )
-    return replica, position, home
-
-
-def _check_gpu(token: Token, mesh: Mesh) -> dict[str, int]:
-    """Coordinates of ``token.gpu``, which must be a stage-0 rank of the given replica."""
-    gpu = token.gpu
-    if gpu is None or gpu >= mesh.world_size:
-        raise ConfigError(
-            "token.gpu",
-            gpu,
-            f"must be a GPU of the mesh's {mesh.world_size}",
-            f"try 0 to {mesh.world_size - 1}",
-        )
-    found = mesh.coordinates(gpu)
-    if found["pp"] != 0:
-        twin = mesh.moved(gpu, "pp", 0)
-        raise ConfigError(
-            "token.gpu", gpu, f"is in stage {found['pp']}, but tokens land in stage 0", f"try GPU {twin}"
-        )
-    if token.replica is not None and token.replica != found["dp"]:
-        raise ConfigError(
-            "token.replica", token.replica, f"does not hold GPU {gpu}", f"try {found['dp']}, or leave it out"
-        )
-    return found
+        Dispatch goes back to the phase's default.
+        """
+        if phase == self.phase:
+            return self
+        token = replace(self.token, position=None, gpu=None, replica=self.replica)
+        plan = replace(self.plan, dispatch=default_dispatch(phase))
+        return replace(self, phase=phase, plan=plan, token=token)
 
 
 def _check_plan(plan: Plan, mesh: Mesh) -> None:

@@ -10,7 +10,7 @@ from tracer.dtype import Dtypes
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.expert_placement import Placement
 from tracer.mesh import Mesh
-from tracer.plan import Contract, Plan, placed_experts
+from tracer.plan import Contract, Plan, default_dispatch, placed_experts
 from tracer.scenario import Scenario, Token
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ PLAN_KEYS = (
     "embedding",
     "landing",
     "stage_layers",
+    "decode_attention",
+    "dcp",
+    "dcp_interleave",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -45,7 +48,9 @@ _CLUSTER_KEYS = (
     "ib_latency_s",
     "placement",
 )
-TOKEN_KEYS = ("replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head")
+TOKEN_KEYS = (
+    "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+)  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
 
@@ -115,8 +120,7 @@ def _plan(table: Table, phase: str) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
     if "stage_layers" in given:
         given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
-    if phase == "decode":
-        given.setdefault("dispatch", "low_latency")
+    given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 
 
@@ -227,7 +231,10 @@ def _placements(
         return None, ()
     experts, ep = placed_experts(model, plan), mesh.size_of("ep")
     by_layer = tuple(
-        (number, Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts))
+        (
+            _moe_layer(number, model),
+            Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts),
+        )
         for number, slots in _by_layer("placement.slots_by_layer", given.pop("slots_by_layer", None))
     )
     if "redundant" in given or "redundant_at" in given:
@@ -236,6 +243,18 @@ def _placements(
         given["slots"] = _whole_list("placement.slots", given["slots"])
         given.setdefault("kind", "table")
     return Placement(experts, ep, **given), by_layer
+
+
+def _moe_layer(number: int, model: ModelSpec) -> int:
+    """A layer that may have a slot table of its own."""
+    if not (1 <= number <= model.layers and model.is_moe(number)):
+        raise ConfigError(
+            f"placement.slots_by_layer.{number}",
+            "a table",
+            f"is for a layer without experts, or outside 1 to {model.layers}",
+            "number MoE layers from 1",
+        )
+    return number
 
 
 def _redundant(given: Table, experts: int, ep: int) -> Placement:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.hop import Hop, HopKind
-from tracer.itinerary import check_length, prefill
+from tracer.itinerary import check_length, itinerary
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -102,6 +102,17 @@ class Trip:
 
         return trip_text(self)
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the log, a table of hops, and the map where pictures are installed."""
+        from tracer.notebook import mime_bundle
+
+        rows = [
+            (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
+            for hop, t in zip(self.hops, self.tallies, strict=True)
+        ]
+        header = ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes")
+        return mime_bundle("trip", self, header, rows)
+
 
 def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
     return {
@@ -127,7 +138,7 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
-    for build, where in prefill(scenario):
+    for build, where in itinerary(scenario):
         yield build(scenario, where)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.decode_notes import decode_notes
 from tracer.hop import Hop, HopKind
 from tracer.routing import describe_draw
 from tracer.timing.trip_time import trip_time
@@ -67,6 +68,12 @@ def _moves(hop: Hop) -> str:
     return " ".join(shown) + (f" … {more} more" if more > 0 else "")
 
 
+def _token_words(scenario: Scenario) -> str:
+    if scenario.decodes:
+        return f"new token {scenario.position} after a prompt of {scenario.token.prompt}"
+    return f"token {scenario.position} of {scenario.token.prompt}"
+
+
 def _notes(scenario: Scenario) -> list[str]:
     notes = []
     model = scenario.need_model()
@@ -80,7 +87,9 @@ def _notes(scenario: Scenario) -> list[str]:
     if len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")
     padding = scenario.landing.padded - scenario.token.prompt
-    if padding:
+    if scenario.decodes:
+        notes += decode_notes(scenario)
+    elif padding:
         notes.append(f"prompt padded by {padding} rows to {scenario.landing.padded}")
     empty = scenario.cluster.gpus_per_node * (scenario.cluster.nodes or 0) - scenario.mesh.world_size
     if empty > 0:
@@ -93,7 +102,7 @@ def trip_text(trip: Trip) -> str:
     scenario = trip.scenario
     word = scenario.cluster.island_word
     lines = [
-        f"{scenario.name or 'scenario'}: token {scenario.position} of {scenario.token.prompt}, "
+        f"{scenario.name or 'scenario'}: {_token_words(scenario)}, "
         f"replica {scenario.replica}, lands on GPU {scenario.home}",
         mesh_line(scenario),
         "",

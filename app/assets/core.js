@@ -121,9 +121,18 @@
     return best;
   }
 
+  // Values that the fix of an error offers: "try 2, 4, 8 or 16" gives four, "try 0 to 3" the first.
+  function fixValues(fix) {
+    const named = /^try \w+ = (\d+)/.exec(fix);
+    if (named) return [named[1]];
+    const list = /^try ((?:[\w.-]+|'[^']*')(?:(?:, | or )(?:\d+|'[^']*'))*)/.exec(fix);
+    if (!list) return [];
+    return list[1].split(/, | or /).map((each) => each.replaceAll("'", "")).filter((each) => /^[\w-]+$/.test(each));
+  }
+
   const core = {
     ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
-    ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour,
+    ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

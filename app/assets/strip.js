@@ -22,7 +22,7 @@
       if (cell) onPick(Number(cell.dataset.hop));
     });
     let current = null;
-    return { element, show: (index) => { current = mark(cells, current, index); keepInView(element, cells[index]); } };
+    return { element, show: (index) => { current = mark(cells, current, index); requestAnimationFrame(() => keepInView(element, cells[index])); } };
   }
 
   function makeCell(hop, roomy) {

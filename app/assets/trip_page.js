@@ -11,10 +11,12 @@
     page.toolbar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
+    window.tokentrip.carry(page.query);
     page.body.append(dom.make("p", { class: "loading", text: "Loading the trip …" }));
     const onKey = (event) => page.player?.key(event);
     document.addEventListener("keydown", onKey);
-    page.change = (changes) => change(page, changes);
+    page.change = (changes, keepHop) => change(page, changes, keepHop);
+    page.save = () => save(page);
     page.card = window.tokentrip.createGpuCard(page);
     loadPresets(page);
     load(page);
@@ -61,6 +63,7 @@
 
   function startOver(page, scenario) {
     page.query = { scenario };
+    page.keepHop = false;
     save(page);
     load(page);
   }
@@ -69,14 +72,15 @@
   function change(page, changes, keepHop) {
     page.query = { ...page.query, ...changes };
     for (const [key, value] of Object.entries(page.query)) if (value === null) delete page.query[key];
-    if (keepHop) page.query.hop = page.player?.state().hop ?? 0;
-    else delete page.query.hop;
+    page.keepHop = Boolean(keepHop && page.player);
+    if (!keepHop) delete page.query.hop;
     save(page);
     load(page);
   }
 
   function save(page) {
     clearTimeout(page.saveTimer);
+    window.tokentrip.carry(page.query);
     history.replaceState(history.state, "", location.pathname + window.tokentrip.core.formatQuery(page.query));
   }
 
@@ -93,6 +97,8 @@
 
   function showTrip(page, data) {
     const { createPlayer, dom, createPredict } = window.tokentrip;
+    if (page.keepHop) page.query.hop = page.player.state().hop;
+    page.keepHop = false;
     page.player?.destroy();
     page.data = data;
     page.alert.hidden = true;
@@ -104,8 +110,8 @@
       onRest: () => saveHop(page),
     });
     const { map, counters, panel, strip, controls, live } = page.player.parts;
-    const left = dom.make("div", { class: "left" }, [map, legend(dom, data)]);
-    const right = dom.make("div", { class: "right" }, [counters, panel, page.predict.element, page.card.element]);
+    const left = dom.make("div", { class: "left" }, [map, page.card.tip, legend(dom, data)]);
+    const right = dom.make("div", { class: "right" }, [counters, page.card.element, panel, page.predict.element]);
     const { crossingsText } = window.tokentrip.core;
     const dock = dom.make("div", { class: "dock" }, [controls, strip,
       dom.make("p", { class: "strip-note", text: crossingsText(data.crossings_by_axis, data.island_word) })]);

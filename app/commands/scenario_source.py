@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tracer.scenario import Scenario
 
+UNCHANGED_SOURCE = "tokentrip.source"
 _SIZE_FLAGS = ("tp", "cp", "dp", "pp", "ep", "etp")
 _FLAG_KEYS = {
     **{name: ("mesh", name) for name in (*_SIZE_FLAGS, "order")},
@@ -45,6 +46,8 @@ def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         flags = {name: options.pop(name) for name in _FLAG_KEYS}
         scenario = read_scenario(source, flags, overrides, phase=phase, seed=seed)
+        plain = not overrides and {phase, seed, *flags.values()} == {None}
+        click.get_current_context().meta[UNCHANGED_SOURCE] = source if plain else None
         function(scenario=scenario, **options)
 
     wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
@@ -66,7 +69,7 @@ def _options() -> list[Callable[[Callable[..., None]], Callable[..., None]]]:
         number("nodes", "Nodes of the cluster."),
         number("gpus_per_node", "GPUs in a node."),
         number("replica", "Replica that serves the prompt."),
-        number("position", "Prompt position to follow."),
+        number("position", "Position to follow: in the prompt, or in decode after it."),
         number("prompt", "Length of the prompt."),
         number("gpu", "Follow the first position that lands on this GPU."),
         click.option("--phase", help="prefill or decode."),
@@ -100,7 +103,7 @@ def read_scenario(
     changes = {key: value for key, value in flags.items() if value is not None}
     if not changes and not overrides and phase is None and seed is None and not _is_config(source):
         return load_scenario(source)
-    tables = _tables(source)
+    tables = _tables(source, phase)
     for name, value in changes.items():
         table, key = _FLAG_KEYS[name]
         _change(tables, table, key, value)
@@ -122,8 +125,8 @@ def _hugging_face(source: str) -> dict[str, Any] | None:
     return data if isinstance(data, dict) and any(key in data for key in _HUGGING_FACE_KEYS) else None
 
 
-def _tables(source: str) -> dict[str, Any]:
-    """The scenario's tables, ready to be changed; derived sizes are left open."""
+def _tables(source: str, phase: str | None) -> dict[str, Any]:
+    """The scenario's tables in a phase, ready to be changed; derived sizes are left open."""
     from tracer.presets import load_scenario
 
     if source.endswith(".json") and (config := _hugging_face(source)):
@@ -133,7 +136,8 @@ def _tables(source: str) -> dict[str, Any]:
         for warning in read.warnings:
             click.echo(f"warning: {warning}", err=True)
         return {"model": read.spec.to_dict()}
-    tables = load_scenario(source).to_dict()
+    scenario = load_scenario(source)
+    tables = scenario.with_phase(phase or scenario.phase).to_dict()
     tables["mesh"]["edp"] = None
     return tables
 

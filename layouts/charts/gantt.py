@@ -70,7 +70,7 @@ def _small(values: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _spec(values: NDArray[Any]) -> dict[str, str]:
-    """A typed array as plotly.js reads it; plotly.py would write ``base``, which may be anything, as a list."""
+    """A typed array as plotly.js reads it; plotly.py would write ``base`` as a list."""
     return {
         "dtype": f"{values.dtype.kind}{values.dtype.itemsize}",
         "bdata": b64encode(values.tobytes()).decode(),

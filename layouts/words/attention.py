@@ -17,7 +17,7 @@ def kv_exchange(context: Context) -> Words:
     partners = sorted({t.dst for t in context.hop.transfers} - set(context.tp_group))
     ring = context.scenario.plan.kv_exchange == "ring" and context.size("cp") > 2
     return Words(
-        f"{'Ring' if ring else 'Swap'} K/V with {gpus(partners)}",
+        f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",
         f"{_moves(context, ring=ring)} {_content(context)}",
         _why(context),
@@ -49,8 +49,8 @@ def _content(context: Context) -> str:
     own = max(1, kv_heads // tp)
     grouped = (model.heads or 0) // kv_heads if kv_heads else 1
     shrink = (
-        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of "
-        "what full attention would send."
+        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of what "
+        "one KV head a query head would."
         if grouped > 1
         else ""
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, stage_layers_text
+from layouts.labels import every, gpus, stage_layers_text
 from layouts.scene import Words
 from tracer.hops.moves import row_holders
+from tracer.plan import Contract
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
@@ -15,13 +16,21 @@ if TYPE_CHECKING:
 def land(context: Context) -> Words:
     """Which cuts put the token where it starts."""
     holders = row_holders(context.scenario, context.scenario.home)
-    steps = [step for step in (_dp(context), _cp(context), _tp(context)) if step]
+    new = context.scenario.decodes
+    cuts = (
+        (_dp(context), _new_cp(context), _new_tp(context))
+        if new
+        else (_dp(context), _cp(context), _tp(context))
+    )
     position, prompt = context.scenario.position, context.scenario.token.prompt
     start = f"Position {position:,} of a prompt of {prompt:,} starts on {gpus(holders)}."
+    if new:
+        start = f"A new token, position {position:,} after a prompt of {prompt:,}, starts on {gpus(holders)}."
+    steps = [step for step in cuts if step]
     why = "The embedding lookup is local: every GPU of the first stage has the whole table."
     if context.scenario.plan.embedding == "vocab_parallel":
         why = "The embedding table is cut by vocabulary over the TP ranks: the row is summed next."
-    if context.scenario.phase == "decode":
+    if new:
         why += " The new token's K/V will be kept where it starts."
     return Words(f"Land on {gpus(holders)}", "Landing", " ".join([start, *steps]), why, _land_gotcha(context))
 
@@ -41,8 +50,8 @@ def _cp(context: Context) -> str:
     if not landing.zigzag:
         return f"CP: the prompt is cut in {cp} runs of {landing.padded // cp:,}; this is run {rank}."
     return (
-        f"CP: zigzag cuts the prompt in {2 * cp} chunks of {landing.padded // (2 * cp):,}; CP rank {rank} "
-        f"owns chunks {rank} and {2 * cp - 1 - rank}."
+        f"CP: zigzag cuts the prompt in {2 * cp} chunks of {landing.padded // (2 * cp):,}; CP rank "
+        f"{rank} owns chunks {rank} and {2 * cp - 1 - rank}."
     )
 
 
@@ -51,22 +60,50 @@ def _tp(context: Context) -> str:
     if tp == 1:
         return ""
     if not context.splits_tokens:
-        return f"TP: without SP, all {tp} TP ranks hold the whole row."
+        return f"TP: without SP, {every(tp)} TP ranks hold the whole row."
     rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
     rows = context.scenario.landing.tokens_per_rank
     return f"SP: each of the {tp} TP ranks takes {rows:,} whole tokens, this one as TP rank {rank}."
 
 
+def _new_cp(context: Context) -> str:
+    cp = context.size("cp")
+    if cp == 1:
+        return ""
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "cp")
+    return (
+        f"CP: new tokens go to the {cp} CP ranks in turn, so that no K/V cache grows alone; this "
+        f"one to rank {rank}."
+    )
+
+
+def _new_tp(context: Context) -> str:
+    tp = context.size("tp")
+    if tp == 1:
+        return ""
+    if not context.splits_tokens:
+        return _tp(context)
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
+    return f"SP: the batch's new tokens are cut over the {tp} TP ranks; this one is on TP rank {rank}."
+
+
 def _land_gotcha(context: Context) -> str:
+    if context.scenario.decodes:
+        return (
+            "Each step of decode makes one token a request: with so few rows, latency and memory decide, not "
+            "compute."
+        )
     if context.size("cp") > 1 and context.scenario.landing.zigzag:
         return (
             "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU. "
-            "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late one."
+            "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late "
+            "one."
         )
-    if context.size("dp") > 1 and context.model.moe_layers and context.size("ep") > 1:
+    meets = context.size("ep") > 1 and context.scenario.plan.contract != Contract.DWDP
+    if context.size("dp") > 1 and context.model.moe_layers and meets:
         return (
-            "Replicas are independent in attention only: they share one set of experts, so they meet in "
-            "every MoE layer, and the slowest sets the pace."
+            "Replicas are independent in attention only: they share one set of experts, so they meet "
+            "in every MoE layer, and the slowest sets the pace."
         )
     return "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU."
 
@@ -76,7 +113,8 @@ def pp_send(context: Context) -> Words:
     hop, scenario = context.hop, context.scenario
     ends = [t.dst for t in hop.transfers]
     crosses = any(t.tier == "ib" for t in hop.transfers)
-    link = "InfiniBand, down its own rail" if crosses else "NVLink"
+    rails = "its own rail" if len(ends) == 1 else "their own rails"
+    link = f"InfiniBand, down {rails}" if crosses else "NVLink"
     same_rail = all(
         scenario.cluster.island_index(t.src) == scenario.cluster.island_index(t.dst) for t in hop.transfers
     )
@@ -86,13 +124,12 @@ def pp_send(context: Context) -> Words:
     copies = f"{len(ends)} copies of the row, one a TP rank," if len(ends) > 1 else "The row"
     what = (
         f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)}) is done. {copies} "
-        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: "
-        f"{context.each_bytes}{each}. "
+        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: {context.each_bytes}{each}. "
         "K/V stays behind, with its layers."
     )
     why = (
-        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has the "
-        "same dp, cp and tp coordinates: only pp changes."
+        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has "
+        "the same dp, cp and tp coordinates: only pp changes."
     )
     return Words(
         f"Send to stage {hop.stage + 1}", "Pipeline", what, why, _pp_gotcha(context, crosses=crosses)
@@ -102,9 +139,9 @@ def pp_send(context: Context) -> Words:
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:
     if not crosses:
         return (
-            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, "
-            "but spreads "
-            f"each stage over more {context.island_word}s: experts then pay more, in every layer."
+            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, but "
+            f"spreads each stage over more {context.island_word}s: experts then pay more, in every "
+            "layer."
         )
     if not context.splits_tokens:
         return "Without SP every TP rank sends its own copy of the same row."
@@ -122,22 +159,24 @@ def head_copy(context: Context) -> Words:
         f"Copy the row to {gpus(context.peers)}",
         "Leaving",
         f"{gpus([context.home])} sends the final row {context.row} to {gpus(context.peers)}, "
-        f"{context.each_bytes} each.",
+        f"{context.each_bytes}{' each' if len(context.peers) > 1 else ''}.",
         f"The LM head is cut by vocabulary: each of the {tp} TP ranks computes {-(-vocab // tp):,} of "
         f"{vocab:,} logits.",
-        "Only the prompt's last position comes here, unless prompt logprobs are asked for.",
+        "Every new token comes here: the next is sampled from its row."
+        if context.scenario.decodes
+        else "Only the prompt's last position comes here, unless prompt logprobs are asked for.",
     )
 
 
 def logits_gather(context: Context) -> Words:
     """Slices of the logits meet where the next token is sampled."""
+    each = " each" if len(context.peers) > 1 else ""
     before = "" if context.splits_tokens else " Without SP each rank already held the final row."
     return Words(
         f"Gather logits on {gpus([context.home])}",
         "Leaving",
         f"{gpus(context.peers)} {'sends its' if len(context.peers) == 1 else 'send their'} slice of the "
-        f"logits to {gpus([context.home])}, {context.each_bytes} each.{before}",
+        f"logits to {gpus([context.home])}, {context.each_bytes}{each}.{before}",
         "The next token is sampled from the whole vocabulary.",
-        f"Logits are kept in {context.scenario.dtype.logits.upper()}: for one token they weigh more than "
-        "its row does.",
+        f"Logits travel in {context.scenario.dtype.logits.upper()}, since sampling compares close values.",
     )

@@ -9,6 +9,7 @@ from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.shell_lines import read_lines
 
 MEGATRON = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"
+SCRIPT_AND_FLAGS = f"pretrain_gpt.py {MEGATRON}"
 
 
 @pytest.mark.parametrize(
@@ -17,13 +18,21 @@ MEGATRON = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"
         (f"torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py {MEGATRON}", 32, 8),
         (f"torchrun --nnodes=2 --nproc_per_node=4 --rdzv-backend c10d pretrain_gpt.py {MEGATRON}", 8, 4),
         (f"torchrun --standalone --nproc-per-node 8 -m megatron.training.pretrain {MEGATRON}", 8, 8),
-        (f"python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 8 x/pretrain_vlm.py {MEGATRON}", 16, 8),
-        (f"CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_t5.py {MEGATRON}", 16, 8),
+        (
+            f"python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 8 x/pretrain_vlm.py {MEGATRON}",
+            16,
+            8,
+        ),
+        (f"CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 {SCRIPT_AND_FLAGS}", 16, 8),
         (f"srun -N 4 --ntasks-per-node 8 python -u pretrain_gpt.py {MEGATRON}", 32, 8),
-        (f"srun --nodes=2 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py {MEGATRON}", 16, 8),
-        (f"mpirun -np 16 --allow-run-as-root -x NCCL_DEBUG --mca btl tcp python pretrain_gpt.py {MEGATRON}", 16, 8),
+        (
+            f"srun --nodes=2 --ntasks-per-node=1 torchrun --nnodes 2 --nproc-per-node 8 {SCRIPT_AND_FLAGS}",
+            16,
+            8,
+        ),
+        (f"mpirun -np 16 --allow-run-as-root -x NCCL_DEBUG --mca btl tcp python {SCRIPT_AND_FLAGS}", 16, 8),
     ],
-)  # fmt: skip
+)
 def test_node_counts_come_from_the_line(line: str, gpus: int, per_node: int) -> None:
     layout = from_flags("megatron", line)
     assert layout.world_size == gpus
@@ -70,20 +79,28 @@ def test_flags_in_an_array_before_the_launch() -> None:
         ("python -m vllm.entrypoints.openai.api_server --model m -tp 4", "vllm", 4),
         ("VLLM_USE_V1=1 nohup vllm serve m --tensor_parallel_size=2 -pp=2 &", "vllm", 4),
         ("python -m sglang.launch_server --model-path m --tp 8 --pp-size 2", "sglang", 16),
-        ("python3 -m sglang.launch_server --tp-size 16 --dp-size 16 --enable-dp-attention --nnodes 2", "sglang", 16),
+        (
+            "python3 -m sglang.launch_server --tp-size 16 --dp-size 16 --enable-dp-attention --nnodes 2",
+            "sglang",
+            16,
+        ),
         ("trtllm-serve m --tp_size 8 --ep_size 4 --pp_size 2", "tensorrt-llm", 16),
         ("mpirun -n 8 --oversubscribe trtllm-llmapi-launch trtllm-serve m --tp_size 8", "tensorrt-llm", 8),
         ("trtllm-bench --model m throughput --tp 4 --ep 4", "tensorrt-llm", 4),
         ("deepspeed --num_nodes 2 --num_gpus 8 train.py --num-mp 2 --ep_size 4", "deepspeed", 16),
         ("deepspeed --num_nodes=2 --num_gpus=8 --hostfile h train.py --deepspeed ds.json", "deepspeed", 16),
         ("NGPU=8 CONFIG_FILE=x.toml ./run_train.sh --parallelism.tensor_parallel_degree 2", "torchtitan", 8),
-        ("torchrun --nproc_per_node=8 -m torchtitan.train --parallelism.tensor_parallel_degree=2", "torchtitan", 8),
+        (
+            "torchrun --nproc_per_node=8 -m torchtitan.train --parallelism.tensor_parallel_degree=2",
+            "torchtitan",
+            8,
+        ),
         ("torchrun --nproc_per_node=8 run_train.py --config-file c.yaml --parallelism.dp 8", "nanotron", 8),
         ("torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py", "megatron", 16),
         ("megatron --context-parallel-size 2", "megatron", 16),
         ("cd /x && source env.sh; vllm serve m -tp 2", "vllm", 2),
     ],
-)  # fmt: skip
+)
 def test_the_line_names_its_framework(line: str, framework: str, world: int) -> None:
     gpus = 16 if line.startswith("megatron ") else None
     layout = from_line(line, gpus=gpus)
@@ -140,3 +157,36 @@ def test_a_quote_that_does_not_close() -> None:
 def test_reading_lines_opens_no_file_and_warns_of_one(tmp_path: object) -> None:
     layout = from_flags("vllm", "--config no-such-file.yaml -tp 2", gpus=2)
     assert "config_file_not_read" in {note.code for note in layout.warnings}
+
+
+def test_long_texts_take_time_in_proportion() -> None:
+    import time
+
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="a quote that does not close"):
+        from_flags("vllm", "-tp 2 '" + "x\n" * 100_000, gpus=2)
+    with pytest.raises(ConfigError, match="are more than 500000 characters"):
+        from_flags("vllm", "x" * 500_001, gpus=2)
+    assert time.monotonic() - started < 10
+
+
+def test_quotes_hold_comments_and_newlines() -> None:
+    line = read_lines("vllm serve 'a # b\nc' -tp 2 # -tp 4\n# -tp 8")
+    assert line.words == ["a # b\nc", "-tp", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gpus", "per_node"),
+    [
+        ("sglang", "--tp 16 --nnodes 4", None, 4),
+        ("vllm", "-tp 16 --nnodes 2", None, 8),
+        ("vllm", "-tp 16 --nnodes 4", 16, 4),
+        ("trtllm", "--tp_size 8 --gpus_per_node 4", None, 4),
+        ("vllm", "-tp 8", None, 8),
+    ],
+)
+def test_node_sizes_come_from_the_frameworks_own_flags(
+    name: str, flags: str, gpus: int | None, per_node: int
+) -> None:
+    assert from_flags(name, flags, gpus=gpus).scenario.cluster.gpus_per_node == per_node
+    assert from_flags(name, flags, gpus=gpus, gpus_per_node=2).scenario.cluster.gpus_per_node == 2

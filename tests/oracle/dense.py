@@ -36,6 +36,21 @@ def kv_exchange(mesh: OracleMesh, home: int, size: int, ring: bool) -> list[Move
     return moves
 
 
+def ask_the_keepers(
+    mesh: OracleMesh, home: int, dcp: int, query: int, partial: int
+) -> tuple[list[Move], list[Move]]:
+    """(queries out, partial outputs back): each TP rank asks all who keep other tokens of its K/V heads."""
+    out: list[Move] = []
+    back: list[Move] = []
+    for asker in mesh.line(home, "tp"):
+        team = mesh.coordinates[asker]["tp"] // dcp
+        for keeper in mesh.group(home, "replica"):
+            if keeper != asker and mesh.coordinates[keeper]["tp"] // dcp == team:
+                out.append((asker, keeper, query, "query"))
+                back.append((keeper, asker, partial, "output"))
+    return out, back
+
+
 def _walk(line: list[int], start: int) -> list[int]:
     """The ring, from `start` once round, `start` itself only at the beginning."""
     first = line.index(start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle.decode import new_token_home
 from oracle.ranks import OracleMesh
 
 
@@ -36,6 +37,8 @@ def landing_table(scenario: dict[str, Any], mesh: OracleMesh) -> dict[tuple[int,
 
 def token_home(scenario: dict[str, Any], mesh: OracleMesh) -> tuple[int, int]:
     """(home rank in stage 0, position) of the token the scenario follows."""
+    if scenario.get("phase") == "decode":
+        return new_token_home(scenario, mesh)
     token = scenario.get("token", {})
     table = landing_table(scenario, mesh)
     gpu = token.get("gpu")

@@ -1,4 +1,4 @@
-"""The trip itself: every hop of a prefill, in order, with what it moved and what it adds up to."""
+"""The trip itself, prefill or a decode step: every hop in order, what it moved and what it adds up to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracle import dense, moe, payloads
+from oracle.decode import query_travels
 from oracle.experts import ExpertMap, shared_ids
 from oracle.islands import OracleCluster
 from oracle.landing import prompt_length, token_home
@@ -74,7 +75,8 @@ class _Walker:
         self.tp = self.mesh.sizes["tp"]
         self.ring = self.options.get("tp_algo", "direct") == "ring"
         token = scenario.get("token", {})
-        self.is_last = self.position == prompt_length(scenario, self.mesh) - 1
+        self.decodes = scenario.get("phase") == "decode"
+        self.is_last = self.decodes or self.position == prompt_length(scenario, self.mesh) - 1
         self.all_logits = token.get("prompt_logprobs", False)
         self.is_read = self.is_last or self.all_logits or token.get("draft_head", False)
         self.layer = self.stage = 0
@@ -113,13 +115,25 @@ class _Walker:
     def attention(self) -> None:
         if self.tp > 1 and self.sp == "megatron":
             self.gather_row()
-        if self.mesh.sizes["cp"] > 1:
+        if self.decodes and query_travels(self.scenario, self.position):
+            self.ask()
+        elif self.mesh.sizes["cp"] > 1:
             ring = self.options.get("kv_exchange", "ring") == "ring"
             size = payloads.kv_of_one_rank(self.scenario, self.tp)
             self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring))
         self.dead = self.layer == self.scenario["model"]["layers"] and not self.is_read
         if self.tp > 1:
             self.sum_partials()
+
+    def ask(self) -> None:
+        """The query goes to the K/V and partial outputs return, where K/V of other tokens is elsewhere."""
+        dcp = self.options.get("dcp", 1)
+        if self.mesh.sizes["cp"] * dcp > 1:
+            query = payloads.query_of_one_rank(self.scenario, self.tp)
+            partial = payloads.partial_of_one_rank(self.scenario, self.tp)
+            out, back = dense.ask_the_keepers(self.mesh, self.home, dcp, query, partial)
+            self.add("query_send", "cp", out)
+            self.add("partials_return", "cp", back)
 
     def dense_ffn(self) -> None:
         if self.options.get("dense_tp", self.tp) == self.tp:
@@ -160,7 +174,8 @@ class _Walker:
         if contract == "ag_rs":
             return moe.all_rows(self.scenario, sender, where)
         picks = self.scenario["picks"][str(self.layer)] + shared_ids(self.scenario)
-        if self.options.get("dispatch", "high_throughput") == "low_latency":
+        usual = "low_latency" if self.decodes else "high_throughput"
+        if self.options.get("dispatch", usual) == "low_latency":
             return moe.low_latency(self.scenario, sender, picks, where)
         return moe.high_throughput(self.scenario, sender, picks, where)
 

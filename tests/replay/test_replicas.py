@@ -7,7 +7,7 @@ import pytest
 from replay_cases import MOE, deployment
 
 import tracer
-from tracer.replay import replay
+from tracer.replay import look, replay
 from tracer.replay.batch import Batch
 
 SIX_CUTS = tracer.load_scenario("six-cuts")
@@ -57,4 +57,4 @@ def test_refuses_lengths_that_do_not_fit(prompts: list[int]) -> None:
 
 def test_refuses_to_follow_a_token_that_is_not_there() -> None:
     with pytest.raises(tracer.ConfigError, match=r"token.position=40 .*prompt of 8"):
-        replay(SIX_CUTS, prompts=[8, 8, 8, 8])
+        look(SIX_CUTS, prompts=[8, 8, 8, 8])

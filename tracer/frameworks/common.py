@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.errors import ConfigError
 from tracer.expert_placement import Placement
 from tracer.frameworks.notes import Note, Refusal
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from tracer.frameworks.walks import Walk
 
 MAX_SCANNED_RANKS = 1 << 16
+MAX_EXPERT_SLOTS = 1 << 20
 
 
 def check_heads(request: Request, dest: str, tp: int, rule: str, heads: int | None = None) -> None:
@@ -40,7 +42,17 @@ def with_redundant(experts: int, redundant: int, ep: int) -> Placement:
     """Physical experts: all logical ones once, then the first again; contiguous runs over EP ranks.
 
     The start-up map of vLLM's and SGLang's EPLB: physical expert i is logical expert i % E.
+
+    Raises:
+        ConfigError: above ``MAX_EXPERT_SLOTS`` physical experts.
     """
+    if experts + redundant > MAX_EXPERT_SLOTS:
+        raise ConfigError(
+            "num_redundant_experts",
+            redundant,
+            f"makes more than {MAX_EXPERT_SLOTS:,} physical experts",
+            f"try {experts} or fewer",
+        )
     return Placement.table([slot % experts for slot in range(experts + redundant)], ep, experts)
 
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 from tracer.errors import ConfigError
 from tracer.field_checks import MAX_SIZE
 
+MAX_ITEMS = 4096
+
 
 class Kind(StrEnum):
     """How a flag takes its value."""
@@ -73,7 +75,10 @@ def convert(flag: Flag, value: object) -> object:
     if flag.kind is Kind.INT:
         return _whole(flag, value)
     if flag.kind is Kind.INTS:
-        return tuple(_whole(flag, item) for item in (value if isinstance(value, list | tuple) else [value]))
+        items = value if isinstance(value, list | tuple) else [value]
+        if len(items) > MAX_ITEMS:
+            raise ConfigError(flag.name, f"{len(items)} numbers", f"are more than {MAX_ITEMS}", "give fewer")
+        return tuple(_whole(flag, item) for item in items)
     if flag.kind is Kind.JSON:
         return _table(flag, value)
     if flag.kind is Kind.TEXT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer.axes import DENSE_AXES, EXPERT_AXES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tracer.rank_grid import IntArray
     from tracer.scenario import Scenario
 
-MAX_COMPARED_RANKS = 1 << 14
+MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
 
 
@@ -42,7 +43,8 @@ def from_flags(
     ``argv`` holds flags, or a whole shell line with its launcher and environment. ``gpus`` is every GPU
     there is; None takes what the line says, or what the flags multiply to. ``gpus_per_node`` is the
     launcher's count, else 8. ``file`` holds the tables of the framework's own configuration file, which
-    flags override. ``strict`` refuses flags that are not in the framework's table.
+    flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
+    framework's table.
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
@@ -63,22 +65,15 @@ def from_flags(
     request = Request(
         Settings(table.by_dest(), parsed.values),
         _gpus(gpus, line),
-        _per_node(gpus_per_node, line),
+        _per_node(gpus_per_node, line, parsed) or DEFAULT_GPUS_PER_NODE,
         version,
         model,
         line.env,
     )
-    reading = _read(known, request)
-    scenario = _scenario(reading, request, known)
-    notes = [*parsed.notes, *reading.notes, *_differences(reading, scenario)]
+    if _per_node(gpus_per_node, line, parsed) is None:
+        request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
-    return Layout(
-        known.name,
-        reading,
-        scenario,
-        tuple([*notes, remark] if remark else notes),
-        tuple(parsed.unknown),
-    )
+    return _laid_out(known, request, parsed.notes, [remark] if remark else [], tuple(parsed.unknown))
 
 
 def from_line(
@@ -100,17 +95,23 @@ def from_line(
     return from_flags(found, text, gpus=gpus, gpus_per_node=gpus_per_node, model=model)
 
 
+def _laid_out(
+    known: Framework, request: Request, before: list[Note], after: list[Note], unknown: tuple[str, ...]
+) -> Layout:
+    """The layout of a request, with remarks about its flags before and after the framework's own."""
+    reading = _read(known, request)
+    scenario = _scenario(reading, request, known)
+    notes = (*before, *reading.notes, *_differences(reading, scenario), *after)
+    return Layout(known.name, reading, scenario, notes, unknown)
+
+
 def _parsed(
     line: LaunchLine, table: FlagTable, file: Mapping[str, object] | None, strict: bool, known: Framework
 ) -> Parsed:
-    """Settings of the file and the flags together; flags win."""
+    """Settings of the file and the flags together."""
     parsed = parse(line.words, table)
     if file is not None:
-        from tracer.frameworks.config_files import settings_from
-
-        from_file = settings_from(file, table)
-        parsed.values = {**from_file.values, **parsed.values}
-        parsed.unknown = [*parsed.unknown, *from_file.unknown]
+        _merge_file(parsed, file, table, known)
     elif "config_file" in parsed.values:
         name = table.by_dest()["config_file"].name
         parsed.notes.append(
@@ -126,6 +127,28 @@ def _parsed(
         fix = f"did you mean {near}?" if near else "drop it, or drop --strict"
         raise ConfigError(unknown, None, f"is not a flag of {known.title} that is known here", fix)
     return parsed
+
+
+def _merge_file(parsed: Parsed, file: Mapping[str, object], table: FlagTable, known: Framework) -> None:
+    """Add a configuration file's settings; flags override them unless the framework says otherwise."""
+    from tracer.frameworks.config_files import settings_from
+
+    found = settings_from(file, table)
+    if known.file_wins:
+        for dest in found.values.keys() & parsed.values.keys():
+            if found.values[dest] != parsed.values[dest]:
+                name = table.by_dest()[dest].name
+                parsed.notes.append(_overridden(name, found.values[dest], known.title))
+    parsed.values = parsed.values | found.values if known.file_wins else found.values | parsed.values
+    parsed.unknown.extend(found.unknown)
+
+
+def _overridden(name: str, value: object, title: str) -> Note:
+    return Note(
+        "file_overrides_flag",
+        f"the file sets {name} to {value}, and in {title} the file wins over the flag",
+        f"change the file, or drop {name}",
+    )
 
 
 def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
@@ -146,10 +169,21 @@ def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
     return gpus
 
 
-def _per_node(gpus_per_node: int | None, line: LaunchLine) -> int:
+def _per_node(gpus_per_node: int | None, line: LaunchLine, parsed: Parsed) -> int | None:
+    """GPUs of a node, of the caller, the launcher, or the framework's own flag; None where nothing says."""
     if gpus_per_node is not None:
         return check_int("gpus_per_node", gpus_per_node)
-    return line.counts.per_node or DEFAULT_GPUS_PER_NODE
+    own = parsed.values.get("gpus_per_node")
+    return line.counts.per_node or (own if isinstance(own, int) else None)
+
+
+def _over_nodes(request: Request, known: Framework) -> Request:
+    """The request with nodes as large as the framework's own ``--nnodes`` makes them."""
+    nodes = request.settings.maybe("nnodes") if "nnodes" in request.settings.flags else None
+    if nodes is None or nodes == 1:
+        return request
+    gpus = request.gpus or _read(known, request).world_size
+    return replace(request, gpus_per_node=max(1, -(-gpus // nodes)))
 
 
 def _read(known: Framework, request: Request) -> Reading:

@@ -60,6 +60,7 @@ class Framework:
     """A framework: its flags, how its parser reads them, and what it makes of them.
 
     ``read`` raises :class:`~tracer.frameworks.notes.Refusal` where the framework would refuse.
+    ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
     """
 
     name: str
@@ -67,3 +68,4 @@ class Framework:
     flags: tuple[Flag, ...]
     dialect: Dialect
     read: Callable[[Request], Reading]
+    file_wins: bool = False

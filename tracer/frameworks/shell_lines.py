@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
@@ -12,6 +12,7 @@ from tracer.frameworks.launchers import LAUNCHERS, Counts, read_launcher
 from tracer.frameworks.registry import framework_name
 
 MAX_WORDS = 20_000
+MAX_CHARACTERS = 500_000
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PYTHON = re.compile(r"python[\d.]*$")
@@ -67,29 +68,50 @@ def read_lines(argv: str | Sequence[str]) -> LaunchLine:
 
 def _commands(text: str) -> list[list[str]]:
     """Words of each command; a line that starts with a flag goes on the command before it."""
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError("flags", text, f"are more than {MAX_CHARACTERS} characters", "cut them")
     text = re.sub(r"\\\r?\n", " ", text.strip().removesuffix("\\"))
     commands: list[list[str]] = []
-    pending = ""
-    for piece in text.splitlines():
-        pending = f"{pending}\n{piece}" if pending else _without_comment(piece)
-        try:
-            words = shlex.split(pending)
-        except ValueError:
-            continue
-        pending = ""
-        for command in _split(words):
+    for line in _lines(text):
+        for command in _split(_words(line)):
             if commands and command[0].startswith("-"):
                 commands[-1].extend(command)
             else:
                 commands.append(command)
-    if pending:
-        raise ConfigError("flags", pending, "has a quote that does not close", "close it, or drop it")
     return commands
 
 
-def _without_comment(line: str) -> str:
-    found = re.match(r"([^#'\"]*?)(?:^|\s)#", line)
-    return found.group(1) if found else line
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise ConfigError("flags", line, f"cannot be split into words: {error}", "mend the quotes") from error
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines of a shell text without comments; a newline inside quotes ends none."""
+    line: list[str] = []
+    quote, escaped, comment = "", False, False
+    for letter in text:
+        if letter == "\n" and not quote:
+            yield "".join(line)
+            line, comment, escaped = [], False, False
+            continue
+        if comment or (letter == "#" and not quote and not escaped and (not line or line[-1].isspace())):
+            comment = True
+            continue
+        line.append(letter)
+        if escaped:
+            escaped = False
+        elif letter == "\\" and quote != "'":
+            escaped = True
+        elif letter == quote:
+            quote = ""
+        elif letter in "'\"" and not quote:
+            quote = letter
+    if quote or escaped:
+        raise ConfigError("flags", "".join(line), "has a quote that does not close", "close it, or drop it")
+    yield "".join(line)
 
 
 def _split(words: list[str]) -> list[list[str]]:

@@ -8,6 +8,7 @@ from tracer.hops.kv_exchange import kv_exchange
 from tracer.hops.land import land
 from tracer.hops.lm_head import head_copy, logits_gather
 from tracer.hops.pp_send import pp_send
+from tracer.hops.query import partials_return, query_send
 from tracer.hops.reduce_scatter import reduce_scatter
 from tracer.hops.weight_pull import weight_pull
 
@@ -20,7 +21,9 @@ __all__ = [
     "kv_exchange",
     "land",
     "logits_gather",
+    "partials_return",
     "pp_send",
+    "query_send",
     "reduce_scatter",
     "weight_pull",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from tracer.hop import HopKind, Part
 from tracer.replay import grouped_attention, latent_attention
 from tracer.replay.faults import Fault
+from tracer.replay.kv_store import keep_kv
 from tracer.replay.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.replay.run import SUMS
 
@@ -23,7 +24,7 @@ def attention_block(run: Run, layer: int) -> None:
     """``hidden += attention(norm(hidden))``; K/V stay behind as ``kv.<layer>`` on their CP rank."""
     gpus = run.gpus_of_layer(layer)
     for gpu in gpus:
-        hidden = gpu.rows["hidden"]
+        hidden = gpu.held("hidden")
         run.put(gpu, "x", hidden.keys, rms_norm(hidden.values, gpu.weights[f"{layer}.norm1"]))
     run.hop(layer, Part.ATTENTION, (HopKind.ALL_GATHER,), "x")
     for gpu in gpus:
@@ -40,18 +41,18 @@ def attention_block(run: Run, layer: int) -> None:
 
 def project(run: Run, gpu: Gpu, layer: int) -> None:
     """Queries ``q`` and K/V ``kv`` of every row that the GPU holds for its heads; K/V is kept."""
-    rows = gpu.rows["x"]
+    rows = gpu.held("x")
     places = _rope_places(run, rows.keys)
     kind = latent_attention if run.scenario.need_model().mla else grouped_attention
     queries, stored = kind.project(run.scenario.need_model(), gpu.weights, layer, rows.values, places)
     run.put(gpu, "q", rows.keys, queries)
     run.put(gpu, "kv", rows.keys, stored)
-    run.put(gpu, f"kv.{layer}", rows.keys, stored)
+    keep_kv(run, gpu, layer, rows.keys, stored)
 
 
 def _attend_and_project(run: Run, gpu: Gpu, layer: int) -> None:
     """The rank's share of the output projection, ``part`` ``[rows, hidden]``: row-parallel, a partial sum."""
-    keys = gpu.rows["q"].keys
+    keys = gpu.held("q").keys
     partials = partial_attentions(run, gpu, layer)
     join = merge_without_weights if run.fault is Fault.MERGE_UNWEIGHTED else merge
     merged = reduce(join, (partial for _, partial in partials))
@@ -65,7 +66,7 @@ def partial_attentions(run: Run, gpu: Gpu, layer: int) -> list[tuple[int, Partia
     """(CP rank that the K/V came from, partial) in the order of the ring: own K/V first."""
     model, size = run.scenario.need_model(), run.scenario.mesh.size_of("cp")
     own = run.scenario.mesh.dense.coordinate(gpu.rank, "cp")
-    queries, stored = gpu.rows["q"], gpu.rows["kv"]
+    queries, stored = gpu.held("q"), gpu.held("kv")
     source = run.batch.cp[run.batch.rows_of(stored.keys)]
     kind = latent_attention if model.mla else grouped_attention
     heads = queries.values.reshape(len(queries.keys), queries.width // model.qk_head_dim, model.qk_head_dim)

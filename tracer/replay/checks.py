@@ -77,7 +77,7 @@ class Checks:
         """Residual rows of every GPU that holds them, after a block."""
         gpus = run.stage_gpus(0) if layer == 0 else run.gpus_of_layer(layer)
         for gpu in gpus:
-            rows = gpu.rows["hidden"]
+            rows = gpu.held("hidden")
             self._compare(run, gpu, layer, part, WORDS[part], rows.keys, rows.values)
 
     def gates(self, run: Run, gpu: Gpu, layer: int, gates: Gates) -> None:

@@ -68,12 +68,12 @@ def lm_head(run: Run) -> None:
     layer = run.scenario.need_model().layers
     wanted = run.batch.ids[run.batch.to_head]
     for gpu in run.gpus_of_layer(layer):
-        hidden = gpu.rows["hidden"].kept(np.isin(gpu.rows["hidden"].keys, wanted))
+        hidden = gpu.held("hidden").kept(np.isin(gpu.held("hidden").keys, wanted))
         run.put(gpu, "final", hidden.keys, rms_norm(hidden.values, gpu.weights["norm"]))
     run.hop(layer, Part.HEAD, (HopKind.HEAD_COPY,), "final")
     world = run.scenario.mesh.world_size
     for gpu in run.gpus_of_layer(layer):
-        final = gpu.rows["final"]
+        final = gpu.held("final")
         run.put(gpu, "logits", final.keys * world + gpu.rank, final.values @ gpu.weights["head"].T)
     _gather_logits(run, layer)
     _put_in_order(run, layer, wanted)

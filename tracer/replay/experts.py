@@ -12,8 +12,8 @@ from tracer.replay.rows import Rows
 from tracer.routers import Router
 
 if TYPE_CHECKING:
-    from tracer.replay.arrays import FloatArray, IntArray
     from tracer.replay.checkpoint import Checkpoint
+    from tracer.replay.machine import Gpu
     from tracer.replay.run import Run
 
 
@@ -34,23 +34,26 @@ class Jobs:
         self.results.append(result)
 
 
-def run_jobs(run: Run, jobs: Jobs, held: list[tuple[int, Checkpoint]], rows: Rows, hidden: int) -> Rows:
-    """Outputs by result key, ``[results, hidden]``; every expert held runs, with 0 rows if need be.
+def run_jobs(run: Run, gpu: Gpu, tensor: str, jobs: Jobs, held: list[tuple[int, Checkpoint]]) -> Rows:
+    """Outputs by result key, ``[results, hidden]``, of jobs on a tensor's rows.
 
+    Every expert held runs, on 0 rows if need be.
     ``held`` are the slices of experts at hand, one entry (expert, gate/up/down) a slice: slices of one
-    expert add up. Each output is weighted here, or its input is where the model does so.
+    expert add up. Each output is weighted here, or a routed expert's input where the model does so.
     """
-    weighs_input = Router.of(run.scenario.need_model()).weighs_input
+    model = run.scenario.need_model()
+    by_input = Router.of(model).weighs_input
     experts, results = np.array(jobs.experts, np.int64), np.array(jobs.results, np.int64)
     keys, weights = np.array(jobs.rows, np.int64), np.array(jobs.weights)[:, None]
-    inputs = rows.at(keys) if len(keys) else np.empty((0, hidden))
-    outputs = np.zeros((len(keys), hidden))
+    inputs = gpu.at(tensor, keys)
+    outputs = np.zeros(inputs.shape)
     for expert, slices in held:
         mine = np.flatnonzero(experts == expert)
+        weighs_input = by_input and expert < model.need("experts", "tell routed experts from shared ones")
         entering = inputs[mine] * weights[mine] if weighs_input else inputs[mine]
         leaving = swiglu(entering, slices["gate"], slices["up"], slices["down"])
         outputs[mine] += leaving if weighs_input else leaving * weights[mine]
-    return Rows.empty(hidden).added(results, outputs)
+    return Rows.empty(inputs.shape[1]).added(results, outputs)
 
 
 def slices_of(weights: Checkpoint, layer: int) -> list[tuple[int, Checkpoint]]:
@@ -61,8 +64,3 @@ def slices_of(weights: Checkpoint, layer: int) -> list[tuple[int, Checkpoint]]:
             slice_name, matrix = name.rsplit(".", 1)
             found.setdefault(slice_name, {})[matrix] = value
     return [(int(name.split(".")[1].removeprefix("expert")), held) for name, held in found.items()]
-
-
-def sum_by(keys: IntArray, values: FloatArray) -> Rows:
-    """Rows ``[values, width]`` summed under equal keys."""
-    return Rows.empty(values.shape[1]).added(keys, values)

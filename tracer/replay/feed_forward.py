@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def normed_rows(run: Run, layer: int, tensor: str) -> None:
     """The rows that enter a feed-forward block, ``[rows, hidden]``, on each GPU that holds them."""
     for gpu in run.gpus_of_layer(layer):
-        hidden = gpu.rows["hidden"]
+        hidden = gpu.held("hidden")
         run.put(gpu, tensor, hidden.keys, rms_norm(hidden.values, gpu.weights[f"{layer}.norm2"]))
 
 
@@ -36,7 +36,7 @@ def shared_block(run: Run, layer: int) -> None:
     gated_block(run, layer, Part.SHARED, "shared", "x_shared", "shared")
     if run.scenario.need_model().shared_gate:
         for gpu in run.gpus_of_layer(layer):
-            keys = gpu.rows["hidden"].keys
+            keys = gpu.held("hidden").keys
             gate = sigmoid(gpu.at("x_shared", keys) @ gpu.weights[f"{layer}.shared_gate"])
             run.put(gpu, "shared", keys, gpu.at("shared", keys) * gate)
     run.drop(layer, "x_shared")

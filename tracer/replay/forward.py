@@ -1,16 +1,22 @@
-"""One prefill on the mesh, in the order a token travels."""
+"""One prefill, or one decode step, on the mesh, in the order a token travels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tracer.replay.attention import attention_block
+from tracer.replay.decode_attention import decode_attention_block
 from tracer.replay.ends import land_and_embed, lm_head, pass_on
 from tracer.replay.feed_forward import dense_block
 from tracer.replay.moe import moe_block
+from tracer.replay.rows import MissingRowError
 from tracer.replay.shards import stage_layers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tracer.replay.run import Run
 
 
@@ -20,13 +26,41 @@ def prefill_on_mesh(run: Run) -> None:
     Raises:
         MissingRowError: when a GPU needs a row that the plan never sent it.
     """
+    _on_mesh(run, attention_block)
+
+
+def decode_on_mesh(run: Run) -> None:
+    """The same for a step's new tokens, whose queries meet the K/V that is kept.
+
+    Raises:
+        MissingRowError: as :func:`prefill_on_mesh`.
+    """
+    _on_mesh(run, decode_attention_block)
+
+
+def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     scenario = run.scenario
-    land_and_embed(run)
+    with _at("embedding"):
+        land_and_embed(run)
     for stage in range(scenario.mesh.stages):
         layers = stage_layers(scenario, stage)
         for layer in layers:
-            attention_block(run, layer)
-            (moe_block if scenario.need_model().is_moe(layer) else dense_block)(run, layer)
+            with _at(f"layer {layer} attention"):
+                attend(run, layer)
+            moe = scenario.need_model().is_moe(layer)
+            with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
+                (moe_block if moe else dense_block)(run, layer)
         if stage + 1 < scenario.mesh.stages:
-            pass_on(run, layers[-1])
-    lm_head(run)
+            with _at(f"pipeline send after layer {layers[-1]}"):
+                pass_on(run, layers[-1])
+    with _at("LM head"):
+        lm_head(run)
+
+
+@contextmanager
+def _at(what: str) -> Iterator[None]:
+    """Say in which block a row was missing."""
+    try:
+        yield
+    except MissingRowError as error:
+        raise MissingRowError(f"{what}: {error}") from None

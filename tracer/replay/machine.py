@@ -10,7 +10,7 @@ import numpy as np
 
 from tracer.hop import Role
 from tracer.replay.ledger import Ledger, Place, Sent
-from tracer.replay.rows import MissingRowError, Rows
+from tracer.replay.rows import MissingRowError, RowKeyError, Rows
 
 if TYPE_CHECKING:
     from tracer.replay.arrays import FloatArray, IntArray
@@ -29,32 +29,41 @@ class Gpu:
     rows: dict[str, Rows] = field(default_factory=dict)
     pulled: list[Checkpoint] = field(default_factory=lambda: [{}, {}])
 
+    def held(self, tensor: str) -> Rows:
+        """All rows that it holds of a tensor.
+
+        Raises:
+            MissingRowError: when none ever reached this GPU.
+        """
+        if tensor not in self.rows:
+            raise MissingRowError(f"GPU {self.rank} holds no {tensor}")
+        return self.rows[tensor]
+
     def at(self, tensor: str, keys: IntArray) -> FloatArray:
-        """Values of a tensor's rows.
+        """Values ``[keys, width]`` of a tensor's rows.
 
         Raises:
             MissingRowError: when one of them never reached this GPU.
         """
-        if tensor not in self.rows:
-            raise MissingRowError(f"GPU {self.rank} holds no {tensor}")
         try:
-            return self.rows[tensor].at(keys)
-        except MissingRowError as error:
-            raise MissingRowError(f"GPU {self.rank} {error} of {tensor}") from None
+            return self.held(tensor).at(keys)
+        except RowKeyError as error:
+            raise MissingRowError(f"GPU {self.rank} lacks row {error.key} of {tensor}") from None
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of its rows in memory, as float64 and int64."""
-        return sum(rows.keys.nbytes + rows.values.nbytes for rows in self.rows.values())
+    def live_bytes(self) -> int:
+        """Bytes of its rows and of pulled weights in memory, as float64 and int64."""
+        rows = sum(rows.keys.nbytes + rows.values.nbytes for rows in self.rows.values())
+        return rows + sum(array.nbytes for buffer in self.pulled for array in buffer.values())
 
 
 @dataclass(slots=True)
 class Machine:
-    """All GPUs of a mesh, the ledger of what they sent, and the most their rows ever took."""
+    """All GPUs of a mesh, the ledger of what they sent, and the most their live arrays ever took."""
 
     gpus: list[Gpu]
     ledger: Ledger
-    peak_row_bytes: int = 0
+    peak_live_bytes: int = 0
 
     def send(
         self,
@@ -95,5 +104,5 @@ class Machine:
         gpu.rows[tensor] = held.added(keys, values) if role in SUMMED_ROLES else held.placed(keys, values)
 
     def note_memory(self) -> None:
-        """Remember the most that all rows took together."""
-        self.peak_row_bytes = max(self.peak_row_bytes, sum(gpu.row_bytes for gpu in self.gpus))
+        """Remember the most that all rows and pulled weights took together."""
+        self.peak_live_bytes = max(self.peak_live_bytes, sum(gpu.live_bytes for gpu in self.gpus))

@@ -64,7 +64,7 @@ def attend(
     wide_keys, wide_values = np.repeat(keys, share, axis=1), np.repeat(values, share, axis=1)
     scores = np.einsum("qhd,khd->qhk", queries, wide_keys, optimize=True) / np.sqrt(queries.shape[-1])
     scores = np.where(key_places[None, None, :] <= query_places[:, None, None], scores, -np.inf)
-    top = scores.max(axis=-1)
+    top = scores.max(axis=-1, initial=-np.inf)
     raised = np.exp(scores - np.where(np.isneginf(top), 0.0, top)[..., None])
     total = raised.sum(axis=-1)
     out = np.einsum("qhk,khv->qhv", raised, wide_values, optimize=True)

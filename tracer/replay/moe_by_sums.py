@@ -18,9 +18,8 @@ def experts_by_sums(run: Run, layer: int) -> None:
     """Gather rows over TP, run a slice of every picked expert, sum over TP into ``moe``."""
     run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "x")
     for gpu in run.gpus_of_layer(layer):
-        rows = gpu.rows["x"]
-        jobs = local_jobs(gate(run, gpu, layer, rows.keys))
-        gpu.rows["moe"] = run_jobs(run, jobs, slices_of(gpu.weights, layer), rows, rows.width)
+        jobs = local_jobs(gate(run, gpu, layer, gpu.held("x").keys))
+        gpu.rows["moe"] = run_jobs(run, gpu, "x", jobs, slices_of(gpu.weights, layer))
     run.hop(layer, Part.MOE, SUMS, "moe")
 
 

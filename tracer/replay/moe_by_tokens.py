@@ -122,7 +122,8 @@ def _by_message(run: Run) -> bool:
 
 
 def _result_stride(run: Run) -> int:
-    return run.scenario.need_model().need("experts", "key their results") + 1
+    model = run.scenario.need_model()
+    return model.need("experts", "key their results") + model.shared_experts + 1
 
 
 def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:
@@ -130,14 +131,13 @@ def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:
 
     Under ``ag_rs`` every GPU that got a row sends a partial row back, of zeros when it ran nothing.
     """
-    stride, hidden = _result_stride(run), run.scenario.need_model().need("hidden", "size a row")
     jobs = _assign(run, layer, copies)
     for gpu in run.gpus_of_layer(layer):
-        rows = gpu.rows["copies"]
         mine = jobs.get(gpu.rank, Jobs())
-        result = run_jobs(run, mine, slices_of(gpu.weights, layer), rows, hidden)
+        result = run_jobs(run, gpu, "copies", mine, slices_of(gpu.weights, layer))
         if run.scenario.plan.contract == Contract.AG_RS:
-            result = result.added(rows.keys * stride, np.zeros(rows.values.shape))
+            rows = gpu.held("copies")
+            result = result.added(rows.keys * _result_stride(run), np.zeros(rows.values.shape))
         gpu.rows["result"] = result
 
 
@@ -157,7 +157,7 @@ def _collect(run: Run, layer: int) -> None:
     """Sum what came back for the copies that a GPU dispatched, into ``moe`` ``[rows, hidden]``."""
     stride, world = _result_stride(run), run.scenario.mesh.world_size
     for gpu in run.gpus_of_layer(layer):
-        result = gpu.rows["result"]
+        result = gpu.held("result")
         ids, source = np.divmod(result.keys // stride, world)
         own = source == gpu.rank
         gpu.rows["moe"] = Rows.empty(result.width).added(ids[own], result.values[own])

@@ -32,9 +32,9 @@ def experts_by_weights(run: Run, layer: int) -> None:
         gpu.pulled[layer % 2].clear()
     _pull(run, layer)
     for gpu in run.gpus_of_layer(layer):
-        rows, keys = gpu.rows["x"], source_rows(run, gpu)
+        jobs = local_jobs(gate(run, gpu, layer, source_rows(run, gpu)))
         held = slices_of(gpu.weights, layer) + slices_of(gpu.pulled[layer % 2], layer)
-        gpu.rows["moe"] = run_jobs(run, local_jobs(gate(run, gpu, layer, keys)), held, rows, rows.width)
+        gpu.rows["moe"] = run_jobs(run, gpu, "x", jobs, held)
     run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "moe")
 
 

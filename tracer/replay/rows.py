@@ -13,6 +13,14 @@ class MissingRowError(LookupError):
     """A GPU was asked for a row that never reached it."""
 
 
+class RowKeyError(MissingRowError):
+    """A table of rows has none under ``key``."""
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        super().__init__(f"no row under key {key}")
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """``values`` ``[rows, width]`` float64 under ``keys`` ``[rows]`` int64, ascending and distinct."""
@@ -40,20 +48,20 @@ class Rows:
         """Index of each key.
 
         Raises:
-            MissingRowError: naming the first key that is not here.
+            RowKeyError: naming the first key that is not here.
         """
         places = np.searchsorted(self.keys, keys)
         found = places < len(self.keys)
         found[found] = self.keys[places[found]] == keys[found]
         if not found.all():
-            raise MissingRowError(f"holds no row {int(keys[~found][0])}")
+            raise RowKeyError(int(keys[~found][0]))
         return places
 
     def at(self, keys: IntArray) -> FloatArray:
         """Values ``[keys, width]`` of keys in any order, repeats allowed.
 
         Raises:
-            MissingRowError: as :meth:`find`.
+            RowKeyError: as :meth:`find`.
         """
         return self.values[self.find(keys)]
 

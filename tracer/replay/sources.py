@@ -24,7 +24,7 @@ def sources_of(run: Run, home: int) -> list[int]:
 
 def source_rows(run: Run, gpu: Gpu) -> IntArray:
     """Ids of the rows whose MoE block a GPU runs, ascending."""
-    keys, mesh = gpu.rows["x"].keys, run.scenario.mesh
+    keys, mesh = gpu.held("x").keys, run.scenario.mesh
     homes = run.batch.home[run.batch.rows_of(keys)]
     first = mesh.moved(gpu.rank, "pp", 0)
     runs_here = [home for home in np.unique(homes).tolist() if first in sources_of(run, home)]

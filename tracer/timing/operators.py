@@ -6,7 +6,6 @@ that go in and come out. Norms, rotary embedding, routing and softmax are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,19 +91,37 @@ def expert_load(
 
 
 def attention_operators(
-    spec: ModelSpec, batch: Batch, tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
+    spec: ModelSpec,
+    batch: Batch,
+    tp: int = 1,
+    unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
-    """Projections and the attention core of one layer, heads cut over ``tp``."""
+    """Projections of queries, keys and values, the core, and the output projection; heads cut over ``tp``.
+
+    ``output`` is the storage of the output projection where a checkpoint stores it unlike the others.
+    """
     stored = part_format(spec, Part.ATTENTION, unstated)
+    matrices = [matrix for matrix in weight_matrices(spec) if matrix.part is Part.ATTENTION]
+    inner = [matrix for matrix in matrices if matrix.name != "o"]
+    outer = [matrix for matrix in matrices if matrix.name == "o"]
+    return (
+        _projections("attention projections", spec, batch, tp, inner, stored),
+        _core(spec, batch, tp),
+        _projections("attention output", spec, batch, tp, outer, output or stored),
+    )
+
+
+def _projections(
+    name: str, spec: ModelSpec, batch: Batch, tp: int, matrices: list[WeightMatrix], stored: WeightFormat
+) -> Operator:
     flops = weights = 0.0
-    for matrix in weight_matrices(spec):
-        if matrix.part is Part.ATTENTION:
-            rows = batch.cached_tokens if _decompresses(spec, batch, matrix) else batch.tokens
-            flops += 2 * matrix.elements * rows
-            weights += stored_bytes(stored, matrix.rows, matrix.columns)
-    row_bytes = 2 * batch.tokens * spec.need("hidden", _WHY) * BYTES["bf16"]
-    projections = Operator("attention projections", flops / tp, weights / tp, row_bytes, rate_of(stored))
-    return (projections, _core(spec, batch, tp))
+    for matrix in matrices:
+        rows = batch.cached_tokens if _decompresses(spec, batch, matrix) else batch.tokens
+        flops += 2 * matrix.elements * rows
+        weights += stored_bytes(stored, matrix.rows, matrix.columns)
+    row_bytes = batch.tokens * spec.need("hidden", _WHY) * BYTES["bf16"]
+    return Operator(name, flops / tp, weights / tp, row_bytes, rate_of(stored))
 
 
 def _decompresses(spec: ModelSpec, batch: Batch, matrix: WeightMatrix) -> bool:
@@ -165,22 +182,18 @@ def moe_layer(
     tp: int = 1,
     shared_tp: int = 1,
     unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
     """Operators of one MoE layer: attention, shared expert, routed experts.
 
     Raises:
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
-    return tuple(_moe_layer(spec, batch, load, tp, shared_tp, unstated))
-
-
-def _moe_layer(
-    spec: ModelSpec, batch: Batch, load: ExpertLoad, tp: int, shared_tp: int, unstated: WeightFormat
-) -> Iterator[Operator]:
-    yield from attention_operators(spec, batch, tp, unstated)
-    if spec.shared_experts:
-        yield ffn_operator(spec, Part.SHARED, batch.tokens, shared_tp, unstated)
-    yield expert_operator(spec, load, unstated)
+    attention = attention_operators(spec, batch, tp, unstated, output)
+    shared = (
+        (ffn_operator(spec, Part.SHARED, batch.tokens, shared_tp, unstated),) if spec.shared_experts else ()
+    )
+    return (*attention, *shared, expert_operator(spec, load, unstated))
 
 
 def dense_layer(
@@ -190,7 +203,8 @@ def dense_layer(
     tp: int = 1,
     dense_tp: int = 1,
     unstated: WeightFormat = WeightFormat.BF16,
+    output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
     """Operators of one dense layer: attention and its FFN."""
-    attention = attention_operators(spec, batch, tp, unstated)
+    attention = attention_operators(spec, batch, tp, unstated, output)
     return (*attention, ffn_operator(spec, Part.DENSE, batch.tokens, dense_tp, unstated))

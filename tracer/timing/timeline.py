@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tracer.timing.decode_pipeline import DecodePipeline
     from tracer.timing.dualpipe import Schedule
+    from tracer.timing.dwdp_buffers import PassSlices
     from tracer.timing.pipeline import Pipeline
     from tracer.timing.streams import Placed
     from tracer.timing.trip_time import TripTime
@@ -111,7 +112,7 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
     """One row a stage; one kind a group of requests."""
-    steps, stages, groups = pipeline.start.shape
+    _, stages, groups = pipeline.start.shape
     step, stage, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
     return Timeline(
         title,
@@ -138,6 +139,24 @@ def of_dualpipe(schedule: Schedule) -> Timeline:
         schedule.stage,
         schedule.kind.astype(np.int16),
     )
+
+
+def of_dwdp(passed: PassSlices, title: str = "DWDP pass") -> Timeline:
+    """Compute (attention, experts, and the stall between them) and copies, a row each."""
+    slices = []
+    parts = zip(passed.attention, passed.experts, passed.copies, strict=True)
+    for layer, (attention, experts, copy) in enumerate(parts, 1):
+        spans = [
+            ("compute", "attention", *attention),
+            ("compute", "experts", *experts),
+            ("copy", "copy", *copy),
+        ]
+        if experts[0] > attention[1]:
+            spans.append(("compute", "stall", attention[1], experts[0]))
+        slices += [
+            (row, kind, start, end - start, f"layer {layer} {kind}") for row, kind, start, end in spans
+        ]
+    return from_slices(title, slices)
 
 
 def of_trip(trip: Trip, times: TripTime) -> Timeline:

@@ -16,17 +16,24 @@ FLAGS = (
     ),
     Flag(
         "num_mp",
-        ("--num-mp", "--tensor-model-parallel-size", "--model-parallel-size", "--tp-size"),
+        ("--num-mp", "--tensor-model-parallel-size", "--model-parallel-size", "--tp-size", "--tp"),
         default=1,
     ),
     Flag(
         "num_pp",
-        ("--num-pp", "--num-stages", "--pipeline-model-parallel-size", "--pipe-parallel-size", "--pp-size"),
+        (
+            "--num-pp",
+            "--num-stages",
+            "--pipeline-model-parallel-size",
+            "--pipe-parallel-size",
+            "--pp-size",
+            "--pp",
+        ),
         default=1,
         keys=("pipeline.stages",),
     ),
     Flag("num_dp", ("--num-dp", "--data-parallel-size"), keys=("data_parallel_size",)),
-    Flag("ep_size", ("--ep-size", "--moe-expert-parallel-size", "--expert-parallel-size"), default=1),
+    Flag("ep_size", ("--ep-size", "--moe-expert-parallel-size", "--expert-parallel-size", "--ep"), default=1),
     Flag("num_experts", ("--num-experts",)),
     Flag(
         "autoep_size",

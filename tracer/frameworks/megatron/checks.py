@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from tracer.errors import ConfigError
 from tracer.frameworks.notes import Refusal
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from tracer.rank_grid import RankGrid
 
 TP, PP, CP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"
+MAX_LEVELS = 16
 EP, ETP = "expert_model_parallel_size", "expert_tensor_parallel_size"
 
 
@@ -129,6 +131,13 @@ def check_context(request: Request, cp: int) -> None:
             "context parallel is used.",
         )
     levels = settings.whole_list("hierarchical_context_parallel_sizes")
+    if len(levels) > MAX_LEVELS:
+        raise ConfigError(
+            settings.name("hierarchical_context_parallel_sizes"),
+            f"{len(levels)} sizes",
+            f"are more than {MAX_LEVELS} levels",
+            "give two or three",
+        )
     if levels and prod(levels) != cp:
         raise Refusal(
             "hierarchical_context_parallel_sizes",

@@ -9,4 +9,5 @@ from tracer.frameworks.reading import Framework
 from tracer.frameworks.tensorrt_llm.flags import FLAGS
 from tracer.frameworks.tensorrt_llm.mesh import read
 
-FRAMEWORK = Framework("tensorrt-llm", "TensorRT-LLM", FLAGS, Dialect(), read)
+# trtllm-serve's --config is "a YAML file that overwrites the parameters specified by trtllm-serve".
+FRAMEWORK = Framework("tensorrt-llm", "TensorRT-LLM", FLAGS, Dialect(), read, file_wins=True)

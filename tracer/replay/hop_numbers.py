@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.errors import ConfigError
 from tracer.hop import HopKind
 from tracer.plan import Sp
 from tracer.replay.ledger import Place
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracer.hop import Hop
+    from tracer.replay.run import Run
     from tracer.replay.watch import AttentionNumbers, Held, RouterNumbers, Scene
     from tracer.scenario import Scenario
 
@@ -108,16 +110,28 @@ def look(
     """Replay a scenario and watch its token.
 
     Raises:
-        ConfigError: as :func:`tracer.replay.prove.replay`.
+        ConfigError: as :func:`tracer.replay.prove.replay`, or when its replica's prompt is too short.
     """
     watch = Watch(token=-1)
     run = start(scenario, tiny=tiny, seed=seed, prompts=prompts, watch=watch)
+    _check_followed(run)
     watch.token = run.batch.id_of(run.scenario.replica, run.scenario.position)
     execute(run)
     followed = token_scenario(run, run.batch.row_of(watch.token))
     trip = take_trip(followed)
     numbers = tuple(_numbers(followed, index, hop, watch) for index, hop in enumerate(trip.hops))
     return Look(followed, numbers, tuple(watch.attentions), tuple(watch.routers))
+
+
+def _check_followed(run: Run) -> None:
+    position, prompt = run.scenario.position, run.batch.prompts[run.scenario.replica]
+    if position >= prompt:
+        raise ConfigError(
+            "token.position",
+            position,
+            f"must lie in its replica's prompt of {prompt}",
+            "follow another token, or give that replica a longer prompt",
+        )
 
 
 def _numbers(scenario: Scenario, index: int, hop: Hop, watch: Watch) -> HopNumbers:

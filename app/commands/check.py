@@ -1,0 +1,78 @@
+"""``tokentrip export --check`` and ``--fill``: pictures and documents that stay true."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from tracer.errors import ConfigError
+
+OUT_OF_DATE = 1
+DOCUMENTS = (".md", ".markdown")
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def check_command(files: tuple[Path, ...], as_json: bool) -> None:
+    """Compare pictures and Markdown blocks with what the engine says now.
+
+    Exit code 1 when a file is out of date; what changed is named.
+
+    \b
+    Example:
+      tokentrip export --check trip.svg README.md
+    """
+    results = [(file, _differences(file)) for file in files]
+    if as_json:
+        rows = [{"file": str(file), "up_to_date": not found, "changes": found} for file, found in results]
+        click.echo(json.dumps({"schema": 1, "files": rows}, ensure_ascii=False))
+    else:
+        for file, found in results:
+            click.echo(f"{file}: {'out of date' if found else 'up to date'}")
+            for line in found:
+                click.echo(f"  {line}")
+    if any(found for _, found in results):
+        sys.exit(OUT_OF_DATE)
+
+
+def _differences(file: Path) -> list[str]:
+    from app.documents import fill_document
+    from app.freshness import picture_differences
+    from tracer.scenario_files import read_text
+
+    if file.suffix.lower() not in DOCUMENTS:
+        return picture_differences(file)
+    filled = fill_document(read_text(file, "--check"), str(file), file.parent)
+    stale = [
+        f"{path.name} is missing or out of date"
+        for path, content in filled.pictures
+        if not path.is_file() or path.read_text(encoding="utf-8") != content
+    ]
+    return [*filled.changed, *stale]
+
+
+@click.command("fill")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def fill_command(files: tuple[Path, ...]) -> None:
+    """Write the blocks of Markdown files anew, and the pictures they show.
+
+    \b
+    Example:
+      tokentrip export --fill README.md
+    """
+    from app.documents import fill_document
+    from app.files import write_whole
+    from tracer.scenario_files import read_text
+
+    for file in files:
+        if file.suffix.lower() not in DOCUMENTS:
+            raise ConfigError("--fill", str(file), "is not a Markdown document", "give .md files")
+        filled = fill_document(read_text(file, "--fill"), str(file), file.parent)
+        for path, content in filled.pictures:
+            write_whole(path, content)
+        write_whole(file, filled.text)
+        click.echo(f"{file}: {len(filled.changed)} blocks changed, {len(filled.pictures)} pictures written")

@@ -1,0 +1,72 @@
+"""Whether an exported picture is still what the engine would draw, and what changed when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.export_formats import format_of
+from app.stamp import Stamp, digest_of, read_stamp
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+_MAX_SHOWN = 6
+
+
+def picture_differences(path: Path) -> list[str]:
+    """What changed since a picture was exported; empty when it is up to date.
+
+    Raises:
+        ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
+    """
+    from tracer.scenario_files import read_text
+    from tracer.trip import take_trip
+
+    text = read_text(path, "--check")
+    stamp, bare = read_stamp(text, path.suffix.lower(), str(path))
+    trip = take_trip(current_scenario(stamp, path.parent))
+    drawn = format_of(path)(trip, stamp.hop)
+    if isinstance(drawn, bytes) or digest_of(drawn) == digest_of(bare):
+        return []
+    found = [
+        *_changed("", stamp.scenario, trip.scenario.to_dict()),
+        *_changed("log", stamp.log, trip.log.to_dict()),
+    ]
+    if digest_of(bare) != stamp.digest:
+        found.append("the picture itself was edited after it was exported")
+    return found or ["another version of tokentrip draws it differently"]
+
+
+def current_scenario(stamp: Stamp, folder: Path) -> Scenario:
+    """The scenario as its source says now: a preset, a file beside the picture, else as it was stamped."""
+    from tracer.presets import SUFFIXES, load_scenario
+    from tracer.scenario_read import scenario_from_dict
+
+    if stamp.source is None:
+        return scenario_from_dict(stamp.scenario)
+    if Path(stamp.source).suffix.lower() not in SUFFIXES:
+        return load_scenario(stamp.source)
+    for place in (folder / stamp.source, Path(stamp.source)):
+        if place.is_file():
+            return load_scenario(place)
+    raise ConfigError(
+        "--check", stamp.source, "was this picture's scenario and is gone", "restore it, or export anew"
+    )
+
+
+def _changed(prefix: str, old: Any, new: Any) -> list[str]:
+    """``key: old → new`` for each value that differs, the first few."""
+    rows = list(_walk(prefix, old, new))
+    more = len(rows) - _MAX_SHOWN
+    return rows[:_MAX_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+
+
+def _walk(prefix: str, old: Any, new: Any) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from _walk(f"{prefix}.{key}".lstrip("."), old.get(key), new.get(key))
+    elif old != new:
+        yield f"{prefix}: {old} → {new}"

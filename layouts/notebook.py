@@ -1,0 +1,12 @@
+"""Pictures for notebooks, registered under the entry-point group ``tokentrip.renderers``."""
+
+from __future__ import annotations
+
+from layouts.build import build_scene
+from layouts.svg import render_svg
+from tracer.trip import Trip
+
+
+def trip_svg(trip: Trip) -> str:
+    """The map of the whole trip as SVG text."""
+    return render_svg(build_scene(trip))

@@ -1,0 +1,29 @@
+"""Ask axe-core what is wrong with a page for people who use a keyboard or a screen reader."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parents[2] / ".tools" / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = ("serious", "critical")
+
+
+def serious_problems(page: Page) -> list[str]:
+    """One line for each serious or critical finding on the page as it is now."""
+    if not AXE.exists():
+        reason = "no axe-core: sh scripts/ensure_axe.sh fetches it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{item['impact']}: {item['id']}: {item['help']}: {node['html'][:120]}"
+        for item in found["violations"]
+        if item["impact"] in SERIOUS
+        for node in item["nodes"][:3]
+    ]

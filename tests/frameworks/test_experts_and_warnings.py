@@ -1,0 +1,250 @@
+"""Which rank holds which expert, and the warnings that name what commonly goes wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from frameworks.case_flags import read
+
+from tracer.errors import ConfigError
+from tracer.frameworks import from_flags
+from tracer.frameworks.layout import Layout
+from tracer.model_spec import ModelSpec
+
+
+def moe(experts: int, **more: Any) -> ModelSpec:
+    return ModelSpec(
+        layers=8, hidden=512, heads=16, kv_heads=16, experts=experts, top_k=1, expert_hidden=64, **more
+    )
+
+
+def held(layout: Layout) -> list[list[int]]:
+    """Experts of each rank."""
+    found: list[list[int]] = [[] for _ in range(layout.world_size)]
+    for expert, ranks in layout.expert_ranks.items():
+        for rank in ranks:
+            found[rank].append(expert)
+    return found
+
+
+@pytest.mark.parametrize("case", read("expert_placement"), ids=lambda case: case["framework"])
+def test_given_placements(case: dict[str, Any]) -> None:
+    """Every placement the frameworks give, one EP rank a GPU."""
+    name, experts = case["framework"].split()[0], case.get("num_experts", 256)
+    if name == "vLLM":
+        flags = f"-dp {case['ep_size']} --enable-expert-parallel"
+        flags += f" --expert-placement-strategy {case['placement']} --all2all-backend deepep_low_latency"
+        layout = from_flags("vllm", flags, model=moe(experts, expert_groups=2, top_groups=1))
+    elif name == "Megatron-LM":
+        layout = from_flags(
+            "megatron", f"--expert-model-parallel-size {case['ep_size']} --num-experts {experts}", gpus=4
+        )
+    elif name == "SGLang":
+        size = case["dwdp_size"]
+        layout = from_flags("sglang", f"--tp {size} --dwdp-size {size}", model=moe(experts))
+    else:
+        words = ["--dwdp_config", json.dumps(case["config"])]
+        layout = from_flags("trtllm", words, gpus=4, model=moe(experts))
+    expected = case.get("experts_by_ep_rank") or [
+        list(range(start, stop)) for start, stop in case["local_range_by_rank"]
+    ]
+    assert held(layout) == expected
+
+
+def test_experts_are_on_every_rank_of_their_ep_place() -> None:
+    """TP2 ETP2 EP2 EDP2 over two stages: a slice on both ETP ranks, in both stages, in both EDP copies."""
+    flags = (
+        "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --expert-model-parallel-size 2 "
+        "--num-experts 4"
+    )
+    layout = from_flags("megatron", flags, gpus=16)
+    assert layout.expert_ranks[0] == [0, 1, 4, 5, 8, 9, 12, 13]
+    assert layout.expert_ranks[3] == [2, 3, 6, 7, 10, 11, 14, 15]
+
+
+def test_redundant_experts_start_again_from_the_first() -> None:
+    flags = "-dp 4 --enable-expert-parallel --enable-eplb --eplb-config '{\"num_redundant_experts\": 4}'"
+    layout = from_flags("vllm", flags, model=moe(8))
+    assert held(layout) == [[0, 1, 2], [3, 4, 5], [0, 6, 7], [1, 2, 3]]
+    sglang = from_flags(
+        "sglang",
+        "--tp 4 --ep-size 4 --ep-num-redundant-experts 4 --attn-dp-size 4",
+        model=moe(8),
+    )
+    assert held(sglang) == held(layout)
+
+
+def test_dwdp_ranges_may_overlap() -> None:
+    config = {"dwdp_size": 2, "num_experts_per_worker": 5, "num_prefetch_experts": 3}
+    layout = from_flags("trtllm", ["--dwdp_config", json.dumps(config)], gpus=2, model=moe(8))
+    assert held(layout) == [[0, 1, 2, 3, 4], [3, 4, 5, 6, 7]]
+    assert layout.scenario.plan.contract == "dwdp"
+
+
+def codes(name: str, flags: str, **options: Any) -> set[str]:
+    return {note.code for note in from_flags(name, flags, **options).warnings}
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gpus", "code"),
+    [
+        ("megatron", "--tensor-model-parallel-size 16", 16, "tp_across_nodes"),
+        ("vllm", "-tp 16 --nnodes 2", 16, "tp_across_nodes"),
+        ("vllm", "-tp 16", 16, "nnodes_missing"),
+        ("vllm", "-tp 2 -pp 2 -dp 4 --enable-expert-parallel", 16, "ep_not_contiguous"),
+        ("vllm", "-tp 2 -dp 4 --enable-expert-parallel", 8, "ep_all_or_nothing"),
+        ("vllm", "-tp 2 --all2all-backend pplx", 2, "backend_removed"),
+        ("vllm", "-tp 4", 8, "external_dp"),
+        ("vllm", "-tp 3", 8, "idle_gpus"),
+        ("vllm", "-tp 4 -ep", 4, "ep_all_reduce"),
+        (
+            "megatron",
+            "--tensor-model-parallel-size 2 --expert-model-parallel-size 2",
+            8,
+            "etp_defaults_to_tp",
+        ),
+        ("megatron", "--tensor-model-parallel-size 2 --expert-model-parallel-size 2", 8, "ep_not_contiguous"),
+        (
+            "megatron",
+            "--tensor-model-parallel-size 2 --expert-model-parallel-size 2",
+            8,
+            "sp_needed_for_training",
+        ),
+        ("megatron", "--sequence-parallel", 8, "sp_disabled"),
+        ("megatron", "--expert-model-parallel-size 8", 8, "ep_is_no_world_factor"),
+        ("megatron", "--expert-model-parallel-size 16", 16, "ep_across_nodes"),
+        ("megatron", "--order tp-pp-cp-ep-dp", 8, "order_is_a_keyword"),
+        ("sglang", "--tp 8 --dp 8 --enable-dp-attention", 8, "dp_attention_deprecated"),
+        ("sglang", "--tp 8 --ep 2 --moe-a2a-backend deepep", 8, "ep_reset_to_tp"),
+        ("sglang", "--tp 8 --ep 4", 8, "ep_not_contiguous"),
+        ("sglang", "--tp 8 --dwdp-size 8", 8, "dwdp_forces_sizes"),
+        ("sglang", "--tp 8 --attn-cp-size 2", 8, "moe_dp_is_attn_cp"),
+        ("sglang", "--tp 8 --enable-ep-moe", 8, "removed_flag"),
+        ("sglang", "--tp 4", 8, "idle_gpus"),
+        ("trtllm", "--tp_size 4 --cp_size 2", 8, "tp_cp_order"),
+        ("trtllm", "--tp_size 8 --ep_size 4", 8, "moe_ep_is_fastest"),
+        ("trtllm", "--tp_size 8 --enable_attention_dp", 8, "attention_dp_is_all_of_tp"),
+        ("trtllm", "--tp_size 8 --cluster_size 2", 8, "deprecated_flag"),
+        ("torchtitan", "", 8, "dp_shard_is_the_rest"),
+        (
+            "torchtitan",
+            "--parallelism.data_parallel_replicate_degree 2 --parallelism.expert_parallel_degree 2",
+            8,
+            "ep_inside_replica",
+        ),
+        ("deepspeed", "--num-mp 2 --ep_size 2", 8, "lanes_hold_whole_experts"),
+        ("deepspeed", "--num-mp 2 --ep_size 2 --enable-expert-tensor-parallelism", 8, "two_moe_rules"),
+        ("deepspeed", "--sequence-parallel-size 4", 8, "ulysses_not_expressible"),
+        ("deepspeed", "--deepspeed_config ds.json", 8, "config_file_not_read"),
+        ("nanotron", "--tp 8 --foo", 8, "unknown_flags"),
+    ],
+)
+def test_warnings(name: str, flags: str, gpus: int, code: str) -> None:
+    layout = from_flags(name, flags, gpus=gpus)
+    (note,) = [note for note in layout.warnings if note.code == code]
+    assert note.message and note.fix
+
+
+def test_a_plain_launch_warns_of_nothing() -> None:
+    assert codes("megatron", "--tensor-model-parallel-size 8", gpus=16) == set()
+    assert codes("vllm", "-tp 8", gpus=8) == set()
+    assert codes("sglang", "--tp 8", gpus=8) == set()
+
+
+@pytest.mark.parametrize(
+    ("more", "model", "why"),
+    [
+        ("", moe(8), "no more than one expert group"),
+        ("--enable-eplb --all2all-backend nixl_ep", moe(8, expert_groups=2, top_groups=1), "EPLB"),
+        (
+            "--all2all-backend deepep_high_throughput",
+            moe(8, expert_groups=2, top_groups=1),
+            "deepep_high_thr",
+        ),
+    ],
+)
+def test_round_robin_falls_back(more: str, model: ModelSpec, why: str) -> None:
+    flags = f"-dp 4 --enable-expert-parallel --expert-placement-strategy round_robin {more}"
+    layout = from_flags("vllm", flags, model=model)
+    (note,) = [note for note in layout.warnings if note.code == "round_robin_fallback"]
+    assert why in note.message
+    assert layout.expert_ranks[1] == [0]
+
+
+def test_uneven_experts_sit_on_the_first_ranks() -> None:
+    layout = from_flags("vllm", "-dp 4 --enable-expert-parallel", model=moe(10))
+    (note,) = [note for note in layout.warnings if note.code == "uneven_experts"]
+    assert "the first 2 ranks hold 3, the others 2" in note.message
+    assert [len(experts) for experts in held(layout)] == [3, 3, 2, 2]
+
+
+def test_old_sglang_commands_are_translated() -> None:
+    """The same --dp-size means 1x or 8x the GPUs."""
+    old = from_flags("sglang", "--tp-size 8 --dp-size 8 --enable-dp-attention")
+    new = from_flags("sglang", "--tp-size 8 --attn-dp-size 8")
+    literal = from_flags("sglang", "--tp-size 8 --dp-size 8")
+    assert (old.world_size, new.world_size, literal.world_size) == (8, 8, 64)
+    assert old.framework_groups == new.framework_groups
+
+
+@pytest.mark.parametrize(
+    ("version", "cp"),
+    [
+        *((version, [0, 1]) for version in (None, "1.2.0", "v1.3", "1.2.0rc8", "new")),
+        *((version, [0, 4]) for version in ("1.2.0rc6", "1.1.0", "0.21.0", "old")),
+    ],
+)
+def test_trtllm_before_and_after_the_swap(version: str | None, cp: list[int]) -> None:
+    layout = from_flags("trtllm", "--tp_size 4 --cp_size 2", gpus=8, version=version)
+    assert layout.framework_groups["cp"][0] == cp
+
+
+def test_a_version_that_is_none() -> None:
+    with pytest.raises(ConfigError, match=r"is not a version of TensorRT-LLM; try 1\.1\.0"):
+        from_flags("trtllm", "--tp_size 4", gpus=4, version="latest")
+
+
+def test_layers_follow_the_framework() -> None:
+    model = ModelSpec(layers=10, hidden=64, heads=4)
+    stages = {
+        "vllm": from_flags("vllm", "-pp 4", model=model).scenario.stage_layers,
+        "sglang": from_flags("sglang", "--pp-size 4", model=model).scenario.stage_layers,
+        "by hand": from_flags(
+            "vllm", "VLLM_PP_LAYER_PARTITION=1,2,3,4 vllm serve m -pp 4", model=model
+        ).scenario.stage_layers,
+        "ends": from_flags(
+            "megatron",
+            "--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
+            "--decoder-last-pipeline-num-layers 1",
+            gpus=4,
+            model=model,
+        ).scenario.stage_layers,
+    }
+    assert stages == {
+        "vllm": (2, 3, 3, 2),
+        "sglang": (3, 3, 2, 2),
+        "by hand": (1, 2, 3, 4),
+        "ends": (1, 4, 4, 1),
+    }
+    with pytest.raises(ConfigError, match="should be divisible by the pipeline"):
+        from_flags("megatron", "--pipeline-model-parallel-size 4", gpus=4, model=model)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("megatron", "--tensor-model-parallel-size 3"),
+        ("vllm", "-tp 3"),
+        ("sglang", "--tp 3"),
+        ("trtllm", "--tp_size 3"),
+        ("torchtitan", "--parallelism.tensor_parallel_degree 3"),
+        ("deepspeed", "--num-mp 3"),
+        ("nanotron", "--tp 3"),
+    ],
+)
+def test_heads_must_divide(name: str, flags: str) -> None:
+    model = ModelSpec(layers=4, hidden=64, heads=4)
+    with pytest.raises(ConfigError, match=r"eads? .*4\).* 3|\(4\).*\(3\)"):
+        from_flags(name, flags, gpus=3, model=model)

@@ -1,0 +1,109 @@
+"""Pictures carry their scenario, and documents their blocks: both are checked and filled."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.test_command_line import HAND_WRITTEN, run, run_json
+
+BLOCKS = """# Notes
+
+<!-- tokentrip: counts six-cuts -->
+<!-- /tokentrip -->
+
+<!-- tokentrip: table mesh.toml -->
+old
+<!-- /tokentrip -->
+
+<!-- tokentrip: log six-cuts -->
+<!-- /tokentrip -->
+
+<!-- tokentrip: picture mesh.toml hop=4 file=dispatch.svg -->
+<!-- /tokentrip -->
+"""
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Path:
+    file = tmp_path / "mesh.toml"
+    file.write_text(HAND_WRITTEN)
+    return file
+
+
+@pytest.mark.parametrize("ending", ["svg", "mmd", "seq.mmd", "dot"])
+def test_a_picture_is_up_to_date_until_its_scenario_changes(mesh: Path, ending: str) -> None:
+    picture = mesh.parent / f"trip.{ending}"
+    assert run("export", str(mesh), "--to", str(picture)).exit_code == 0
+    assert run_json("export", "--check", str(picture))["files"][0]["up_to_date"]
+    mesh.write_text(HAND_WRITTEN.replace("1 = [5, 27]", "1 = [5, 1]"))
+    stale = run("export", "--check", str(picture))
+    assert stale.exit_code == 1
+    assert "picks.1: [5, 27] → [5, 1]" in stale.stdout
+
+
+def test_a_picture_edited_by_hand_is_noticed(tmp_path: Path) -> None:
+    picture = tmp_path / "trip.svg"
+    run("export", "six-cuts", "--to", str(picture), "--hop", "4")
+    picture.write_text(picture.read_text().replace("GPU 13", "GPU 12"))
+    stale = run("export", "--check", str(picture))
+    assert stale.exit_code == 1
+    assert "edited after it was exported" in stale.stdout
+
+
+def test_a_picture_made_with_flags_carries_the_whole_scenario(tmp_path: Path) -> None:
+    picture = tmp_path / "trip.svg"
+    run("export", "six-cuts", "--order", "tp-cp-pp-dp", "--to", str(picture))
+    assert run("export", "--check", str(picture)).exit_code == 0
+
+
+def test_a_picture_without_a_scenario_or_source_is_wrong_input(mesh: Path) -> None:
+    bare = mesh.parent / "bare.svg"
+    bare.write_text("<svg></svg>")
+    assert "carries no scenario" in run("export", "--check", str(bare)).stderr
+    broken = mesh.parent / "broken.svg"
+    broken.write_text("<svg><metadata>tokentrip {]</metadata></svg>")
+    assert "does not read" in run("export", "--check", str(broken)).stderr
+    picture = mesh.parent / "trip.svg"
+    run("export", str(mesh), "--to", str(picture))
+    mesh.unlink()
+    gone = run("export", "--check", str(picture))
+    assert (gone.exit_code, "is gone" in gone.stderr) == (2, True)
+
+
+def test_documents_are_filled_checked_and_found_stale(mesh: Path) -> None:
+    document = mesh.parent / "notes.md"
+    document.write_text(BLOCKS)
+    stale = run("export", "--check", str(document))
+    assert stale.exit_code == 1
+    assert "line 3: counts six-cuts" in stale.stdout
+    assert "dispatch.svg is missing or out of date" in stale.stdout
+    assert "4 blocks changed, 1 pictures written" in run("export", "--fill", str(document)).stdout
+    text = document.read_text()
+    assert "23/32 GPUs · 15 node crossings (14 ep, 1 pp) · 41 comm ops" in text
+    assert "| 1 | dispatch | 7 | 1 | 4 |" in text
+    assert "](dispatch.svg)" in text
+    assert run("export", "--check", str(document), str(mesh.parent / "dispatch.svg")).exit_code == 0
+    shutil.copy(document, mesh.parent / "again.md")
+    assert "0 blocks changed" in run("export", "--fill", str(mesh.parent / "again.md")).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- tokentrip: counts six-cuts -->\n", "has no end"),
+        ("<!-- tokentrip: count six-cuts -->\n<!-- /tokentrip -->", "did you mean 'counts'"),
+        ("<!-- tokentrip: counts six-cut -->\n<!-- /tokentrip -->", "did you mean 'six-cuts'"),
+        ("<!-- tokentrip: picture six-cuts hop=99 -->\n<!-- /tokentrip -->", "a hop from 0 to 41"),
+        ("<!-- tokentrip: picture six-cuts file=x.png -->\n<!-- /tokentrip -->", "must name an .svg file"),
+    ],
+)
+def test_wrong_blocks_are_refused_by_line(tmp_path: Path, text: str, message: str) -> None:
+    document = tmp_path / "notes.md"
+    document.write_text(text)
+    result = run("export", "--check", str(document))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "notes.md" in result.stderr or "six-cut" in result.stderr

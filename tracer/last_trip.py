@@ -1,0 +1,137 @@
+"""The K/V's last trip as one answer: pieces, totals, time at link rate, and what a picture of it needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.hop import Part, Where
+from tracer.hops.kv_transfer import kv_transfer
+from tracer.kv_pieces import KvPiece, kv_pieces
+from tracer.kv_text import short_range
+from tracer.timing.units import format_seconds
+from tracer.trip_text import format_bytes
+
+if TYPE_CHECKING:
+    from tracer.hop import Hop
+    from tracer.pools import Pools
+    from tracer.scenario import Scenario
+
+_MANY = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LastTrip:
+    """K/V of a prompt, or of one position of it, on its way between pools. ``print`` shows the table."""
+
+    pools: Pools
+    position: int | None
+    pieces: tuple[KvPiece, ...]
+
+    @property
+    def hop(self) -> Hop:
+        """The same as a hop of the trip."""
+        prefill = self.pools.prefill
+        position = prefill.position if self.position is None else self.position
+        stage = prefill.mesh.stages - 1
+        where = Where(prefill.need_model().layers, stage, position, prefill.home, Part.TRANSFER)
+        return kv_transfer(self.pools, where, self.pieces)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in all."""
+        return sum(piece.bytes for piece in self.pieces)
+
+    @property
+    def crossings(self) -> int:
+        """Node crossings: one for each pair of ranks that talk."""
+        return self.hop.crossings
+
+    @property
+    def seconds(self) -> float:
+        """The busiest GPU's bytes, out or in, over its link, and one latency; all GPUs at once."""
+        out: Counter[int] = Counter()
+        into: Counter[int] = Counter()
+        for piece in self.pieces:
+            out[piece.src] += piece.bytes
+            into[piece.dst] += piece.bytes
+        busiest = max((*out.values(), *into.values()), default=0)
+        link = self.pools.link
+        return link.latency_s + busiest / link.bytes_per_s if busiest else 0.0
+
+    @property
+    def assumption(self) -> str:
+        """What the time assumes."""
+        link = self.pools.link
+        latency = f" + {link.latency_s * 1e6:g} µs" if link.latency_s else ""
+        return (
+            f"all GPUs send at once, each over its own link at {link.bytes_per_s / 1e9:g} GB/s{latency}; "
+            "after prefill, not layer by layer behind it"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: both pools' GPUs with their places, pieces, totals. What a picture is drawn from."""
+        pools = self.pools
+        return {
+            "schema": 1,
+            "position": self.position,
+            "pools": [
+                _pool("prefill", pools.prefill, sorted({p.src for p in self.pieces}), 0),
+                _pool("decode", pools.decode, sorted({p.dst for p in self.pieces}), pools.offset),
+            ],
+            "pieces": [piece.to_dict() for piece in self.pieces],
+            "bytes": self.bytes,
+            "crossings": self.crossings,
+            "seconds": self.seconds,
+            "seconds_assume": self.assumption,
+        }
+
+    def __str__(self) -> str:
+        prefill, decode = self.pools.prefill, self.pools.decode
+        what = "the prompt" if self.position is None else f"position {self.position}"
+        lines = [
+            f"K/V of {what}: {prefill.name or 'prefill'} replica {prefill.replica} → "
+            f"{decode.name or 'decode'} replica {decode.replica}",
+            _row("from GPU", "to GPU", "layers", "KV heads", "positions", "bytes"),
+        ]
+        for piece in self.pieces[:_MANY]:
+            layers, heads = short_range(piece.layers), short_range(piece.heads) or "latent"
+            size = format_bytes(piece.bytes)
+            lines.append(_row(str(piece.src), str(piece.dst), layers, heads, f"{piece.positions:,}", size))
+        if len(self.pieces) > _MANY:
+            lines.append(f"{'…':>8}  {len(self.pieces) - _MANY:,} more pieces")
+        lines.append(
+            f"{format_bytes(self.bytes)} in {len(self.pieces):,} pieces · {self.crossings:,} crossings · "
+            f"{format_seconds(self.seconds)} ({self.assumption})"
+        )
+        return "\n".join(lines)
+
+
+def _row(src: str, dst: str, layers: str, heads: str, positions: str, size: str) -> str:
+    return f"{src:>8}  {dst:>6}  {layers:>9}  {heads:<10}  {positions:>9}  {size:>10}"
+
+
+def last_trip(pools: Pools, position: int | None = None) -> LastTrip:
+    """The transfer of the whole prompt's K/V, or of one position's."""
+    return LastTrip(pools, position, kv_pieces(pools, position))
+
+
+def _pool(name: str, scenario: Scenario, ranks: list[int], offset: int) -> dict[str, Any]:
+    cluster, grid = scenario.cluster, scenario.mesh.dense
+    return {
+        "pool": name,
+        "name": scenario.name,
+        "world_size": scenario.mesh.world_size,
+        "replica": scenario.replica,
+        "gpus": [
+            {
+                "rank": rank,
+                "shown": rank + offset,
+                "node": cluster.node_of(rank),
+                "local_index": cluster.local_index(rank),
+                "coordinates": grid.coordinates(rank),
+            }
+            for rank in ranks
+        ],
+    }

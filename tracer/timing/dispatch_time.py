@@ -1,0 +1,109 @@
+"""How long a batch's dispatch or combine takes through relays, and which tier binds.
+
+A row crosses IB once to each remote island, to the relay with the home's index, which forwards it over
+NVLink (DeepSeek-V3 report, section 3.2.2). Many rows are under way at once, so both tiers work at the
+same time and the slower one sets the pace; ``overlapped=False`` adds them instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracer.cluster import Tier
+from tracer.expected_moe import RowBytes
+from tracer.hop import HopKind
+from tracer.timing.checks import check_amount
+from tracer.timing.links import LinkRates, transfer_seconds
+
+if TYPE_CHECKING:
+    from tracer.expected_dispatch import DispatchCopies
+    from tracer.expected_traffic import ExpectedTraffic
+
+DISPATCH, COMBINE = "dispatch", "combine"
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTime:
+    """One exchange of a batch: bytes a GPU sends on each tier, their seconds, and the whole."""
+
+    nvlink_bytes: float
+    ib_bytes: float
+    nvlink_seconds: float
+    ib_seconds: float
+    overlapped: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """The slower tier, or both added."""
+        parts = (self.nvlink_seconds, self.ib_seconds)
+        return max(parts) if self.overlapped else sum(parts)
+
+    @property
+    def binding(self) -> str | None:
+        """The tier that takes longer; None when nothing moves."""
+        if self.seconds == 0:
+            return None
+        return Tier.IB if self.ib_seconds > self.nvlink_seconds else Tier.NVLINK
+
+
+def exchange_time(
+    nvlink_bytes: float, ib_bytes: float, rates: LinkRates, *, overlapped: bool = True
+) -> ExchangeTime:
+    """Latency + bytes / bandwidth on each tier that carries anything.
+
+    Raises:
+        ConfigError: for negative bytes.
+    """
+    nvlink = check_amount("exchange.nvlink_bytes", nvlink_bytes)
+    ib = check_amount("exchange.ib_bytes", ib_bytes)
+    return ExchangeTime(
+        nvlink,
+        ib,
+        transfer_seconds(rates.nvlink, nvlink) if nvlink else 0.0,
+        transfer_seconds(rates.ib, ib) if ib else 0.0,
+        overlapped,
+    )
+
+
+def batch_exchange(
+    copies: DispatchCopies,
+    rows: float,
+    row_bytes: float,
+    rates: LinkRates,
+    *,
+    low_latency: bool = False,
+    overlapped: bool = True,
+) -> ExchangeTime:
+    """An exchange of ``rows`` rows a GPU, from the expected copies of one row.
+
+    High throughput moves one copy a GPU and a remote island; low latency one message a pick, straight.
+    Combine mirrors dispatch in copies, with its own ``row_bytes``.
+    """
+    if low_latency:
+        nvlink, ib = copies.messages - copies.messages_ib, copies.messages_ib
+    else:
+        nvlink, ib = copies.nvlink, copies.ib
+    return exchange_time(nvlink * rows * row_bytes, ib * rows * row_bytes, rates, overlapped=overlapped)
+
+
+def moe_exchange(
+    traffic: ExpectedTraffic, rates: LinkRates, *, overlapped: bool = True
+) -> dict[str, ExchangeTime]:
+    """Dispatch and combine of one MoE layer, from a scenario's expected traffic; empty when neither moves.
+
+    Contracts ``ep`` and ``ag_rs``: both ways move as many copies, in rows of their own size.
+    """
+    line = traffic.axis("ep")
+    if line is None or line.part == HopKind.WEIGHT_PULL:
+        return {}
+    size = RowBytes.of(traffic.scenario)
+    return {
+        name: exchange_time(
+            line.nvlink_bytes * each / size.both,
+            line.ib_bytes * each / size.both,
+            rates,
+            overlapped=overlapped,
+        )
+        for name, each in ((DISPATCH, size.dispatch), (COMBINE, size.combine))
+    }

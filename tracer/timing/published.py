@@ -1,0 +1,52 @@
+"""Everything predicted beside everything published, as tables with median and worst error."""
+
+from __future__ import annotations
+
+from tracer.timing.comparison import Comparison
+from tracer.timing.profiles import PEAK
+from tracer.timing.published_deepep import compare_deepep
+from tracer.timing.published_dwdp import (
+    compare_breakdown,
+    compare_speedup,
+    compare_synchronization,
+    compare_window,
+)
+from tracer.timing.published_nccl import KINDS, compare_nccl
+from tracer.weight_format import WeightFormat
+
+DEEPEP_PROFILES = {
+    "deepep_normal": "h800-deepep-normal",
+    "deepep_low_latency": "h800-deepep-low-latency",
+    "deepep_v2": "h800-deepep-normal",
+}
+
+
+def all_comparisons() -> tuple[Comparison, ...]:
+    """Links at peak and at fitted rates, then tokens against weights."""
+    links = [
+        compare_deepep(name, profile)
+        for name, fitted in DEEPEP_PROFILES.items()
+        for profile in (PEAK, fitted)
+    ]
+    collectives = [compare_nccl(kind, profile) for kind in KINDS for profile in (PEAK, "h100-nccl")]
+    weights = [
+        compare_window(),
+        compare_window(plain=False),
+        compare_window(output_weights=WeightFormat.NVFP4),
+        compare_speedup("picks"),
+        compare_speedup("distinct"),
+        compare_breakdown(),
+        compare_synchronization(),
+    ]
+    return (*links, *collectives, *weights)
+
+
+def summary(comparisons: tuple[Comparison, ...]) -> str:
+    """One line a table: median and worst error."""
+    width = max(len(each.title) for each in comparisons)
+    lines = [f"{'':<{width}}  median   worst  rows"]
+    lines += [
+        f"{each.title:<{width}} {each.median_error:>7.1%} {each.worst_error:>7.1%} {len(each.rows):>5}"
+        for each in comparisons
+    ]
+    return "\n".join(lines)
