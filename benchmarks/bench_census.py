@@ -99,7 +99,8 @@ def against_plain_ways() -> Iterator[Ratio]:
             f"census of {rate}, against {name}",
             lambda: census(walk),
             lambda baseline=baseline, part=part, homes=homes: baseline(part, homes),  # type: ignore[misc]
-            rounds=60,
+            rounds=200,
+            baseline_rounds=40,
             at_least=bound,
         )
         yield replace(found, baseline_s=found.baseline_s * share)
@@ -192,7 +193,7 @@ def two_workers(path: Path, picks: int) -> Ratio:
             f"census of {picks / 1e9:.2f}e9 picks, two Dask workers against one",
             lambda: cluster_census(scenario, source, double),
             lambda: cluster_census(scenario, source, single),
-            rounds=2,
+            rounds=4,
             at_least=1.5,
         )
 

@@ -92,7 +92,8 @@ class Walk:
         """
         from tracer.census.kernel import count_block, first_repeat
 
-        picks = self.picks.read(block.index, block.start, block.stop)
+        read = getattr(self.picks, "borrow", self.picks.read)
+        picks = read(block.index, block.start, block.stop)
         if self.small:
             picks = picks.astype(np.int64)
         if self.check_repeats and (bad := first_repeat(picks)) >= 0:

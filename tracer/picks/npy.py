@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
+from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from tracer.picks.source import Picks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NpyPicks:
     """Picks ``[layers, tokens, k]`` (or ``[tokens, k]``: one layer) of a ``.npy`` file, read on demand.
 
@@ -30,6 +32,13 @@ class NpyPicks:
     dtype: np.dtype[Any]
     shape: tuple[int, int, int]
     offset: int
+    _own: threading.local = field(default_factory=threading.local, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_own"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _own=threading.local())
 
     @classmethod
     def open(cls, path: Path) -> NpyPicks:
@@ -66,12 +75,35 @@ class NpyPicks:
 
     def read(self, layer: int, start: int, stop: int) -> Picks:
         """One block, copied from the file."""
-        width = self.shape[2]
-        offset = self.offset + (layer * self.shape[1] + start) * width * self.dtype.itemsize
-        count = (stop - start) * width
-        found: Picks = np.fromfile(self.path, self.dtype, count, offset=offset).reshape(stop - start, width)
+        return self.borrow(layer, start, stop).copy()
+
+    def borrow(self, layer: int, start: int, stop: int) -> Picks:
+        """One block in a buffer of the thread's, which its next call fills anew.
+
+        A fresh array a block would be given back to the system and cleared by it every time: Dask's
+        workers trim their memory at once.
+        """
+        width, rows = self.shape[2], stop - start
+        size = rows * width * self.dtype.itemsize
+        buffer: NDArray[np.uint8] | None = getattr(self._own, "buffer", None)
+        if buffer is None or len(buffer) < size:
+            buffer = self._own.buffer = np.empty(size, np.uint8)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(self.offset + (layer * self.shape[1] + start) * width * self.dtype.itemsize)
+            _fill(file, buffer.data[:size])
+        found: Picks = buffer[:size].view(self.dtype).reshape(rows, width)
         native = found.dtype.newbyteorder("=")
         return found if found.dtype == native else found.astype(native)
+
+
+def _fill(file: RawIOBase, room: memoryview) -> None:
+    """Read until ``room`` is full."""
+    done = 0
+    while done < len(room):
+        count = file.readinto(room[done:])
+        if not count:
+            raise ConfigError("picks", f"{done:,} bytes", "end before the array does", "write the file again")
+        done += count
 
 
 def read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
