@@ -13,9 +13,11 @@ from tracer.errors import ConfigError
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
+    "census": "app.commands.census:census_command",
     "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
+    "eplb": "app.commands.eplb:eplb_command",
     "export": "app.commands.export:export_command",
     "fits": "app.commands.fits:fits_command",
     "from": "app.commands.from_:from_command",
