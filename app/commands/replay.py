@@ -22,7 +22,7 @@ DIFFERS = 1
 @click.option(
     "--tiny",
     is_flag=True,
-    help="Shrink widths, layers and prompts; mesh and placement stay. Done by itself where the model is large.",
+    help="Shrink widths, layers and prompts, not mesh and placement; large models shrink anyway.",
 )
 @click.option("--fault", metavar="NAME", help="Switch a known mistake on; --fault list names them.")
 @click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
