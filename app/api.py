@@ -104,6 +104,21 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
+def learn_payload(query: dict[str, str]) -> Payload:
+    """One chapter of the learn page."""
+    from app.lessons import chapter_payload
+
+    return chapter_payload(query.get("chapter", ""))
+
+
+def quiz_answer(query: dict[str, str]) -> Payload:
+    """One question of the quiz."""
+    from app.lessons import quiz_payload
+
+    text = query.get("seed_of_quiz", "1")
+    return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
+
+
 def upload() -> flask.Response:
     """A file in, keys of an address out; larger files are refused unread."""
     from app.uploads import MAX_BYTES, read_upload
@@ -121,4 +136,6 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "presets": presets_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
+    "learn": learn_payload,
+    "quiz": quiz_answer,
 }

@@ -40,13 +40,14 @@ def _crossings(context: Context) -> Question | None:
     ask = f"Combine comes next. How many copies cross between {context.island_word}s on the way back?"
     if hop.kind is HopKind.DISPATCH:
         ask = (
-            f"Dispatch comes next, to {'expert' if len(context.picks) == 1 else 'experts'} {picks}. "
-            f"How many copies cross to another {context.island_word}?"
+            f"Dispatch comes next, to {'expert' if len(context.picks) == 1 else 'experts'} {picks}. How "
+            f"many copies cross to another {context.island_word}?"
         )
     wrong = [str(n) for n in (count + 1, count - 1, len(context.picks), count + 2) if n >= 0]
-    explain = (
-        f"{count} of {plural(len(hop.transfers), 'transfer')} {'takes' if count == 1 else 'take'} InfiniBand."
-    )
+    takes = "takes" if count == 1 else "take"
+    explain = f"{count} of {plural(len(hop.transfers), 'transfer')} {takes} InfiniBand."
+    if not count:
+        explain = "Nothing of it takes InfiniBand."
     return _question(ask, str(count), wrong, explain)
 
 

@@ -146,6 +146,49 @@ def test_several_tokens() -> None:
     assert "meet first in dispatch of layer 1" in text
 
 
+def test_decode_by_flag() -> None:
+    trip = run_json("trip", "six-cuts", "--phase", "decode")
+    assert trip["token"] == {"replica": 2, "position": 64, "home": 11}
+    assert trip["scenario"]["mesh"]["dispatch"] == "low_latency"
+    assert (trip["log"]["gpus_touched"], trip["log"]["comm_ops"]) == (21, 51)
+    relayed = run("trip", "six-cuts", "--phase", "decode", "--set", "mesh.dispatch=high_throughput")
+    assert relayed.stdout.splitlines()[-1].startswith("Trip log: 23/32 GPUs · 15 node crossings")
+
+
+def test_kv_owners_and_their_last_trip(tmp_path: Path) -> None:
+    owners = run_json("kv", "six-cuts")
+    assert (owners["ranks"], owners["elements"]) == ([10, 11, 26, 27], 16_384)
+    assert (
+        "GPUs 10, 11, 26, 27 keep 16,384 elements once: 32,768 bytes in bf16" in run("kv", "six-cuts").stdout
+    )
+    pool = tmp_path / "pool.toml"
+    pool.write_text(
+        HAND_WRITTEN.replace("tp = 2", "tp = 4").replace("cp = 2", "cp = 1").replace("gpu = 11", "slot = 0")
+    )
+    moved = run_json("kv", "six-cuts", "--to", str(pool))
+    assert (moved["bytes"], moved["crossings"]) == (32_768, 8)
+    assert "2.1 MB in 16 pieces" in run("kv", "six-cuts", "--to", str(pool), "--whole").stdout
+
+
+def test_phases_generate_and_lockstep() -> None:
+    assert [row["axis"] for row in run_json("phases", "six-cuts")["rows"]] == [
+        "dp",
+        "cp",
+        "sp",
+        "tp",
+        "ep",
+        "pp",
+    ]
+    assert "every stage is on the path" in run("phases", "six-cuts").stdout
+    assert [leg["name"] for leg in run_json("generate", "six-cuts", "--steps", "1")["legs"]] == [
+        "prefill",
+        "decode",
+    ]
+    assert "2 decode steps, 3 tokens" in run("generate", "six-cuts", "--steps", "2").stdout
+    assert run_json("lockstep", "six-cuts", "--loads", "1,2,0,4")["waited"] == [24, 16, 32, 0]
+    assert "55.6%" in run("lockstep", "six-cuts", "--loads", "1,2,0,4", "--dummy", "0.1").stdout
+
+
 def test_presets_name_their_sources() -> None:
     presets = run_json("presets")["presets"]
     assert {"six-cuts", "six-cuts-pp-inside-dp", "deepseek-v3-prefill-ep32"} <= {
@@ -192,6 +235,10 @@ WRONG = [
     (("export", "six-cuts", "--to", "trip.doc"), "has no format that ends so"),
     (("export", "six-cuts", "--to", "no-such-folder/trip.json"), "cannot be written"),
     (("export", "six-cuts", "--to", "t.json", "--hop", "99"), "must be a hop from 0 to 41"),
+    (("trip", "six-cuts", "--phase", "decode", "--position", "3"), "which decode does not compute again"),
+    (("trip", "six-cuts", "--phase", "later"), "must be prefill or decode"),
+    (("kv", "six-cuts", "--set", "mesh.dcp=2"), "mesh.dcp=2 cannot shard this cache"),
+    (("lockstep", "six-cuts", "--loads", "1,b"), "must be numbers joined by commas"),
     (("tripp", "six-cuts"), "Did you mean 'trip'?"),
     (("trip",), "Missing argument 'SCENARIO'"),
 ]

@@ -12,7 +12,6 @@ from tracer.held_weights import held_weights
 from tracer.holding import Holding
 from tracer.hops.kv_exchange import kv_elements
 from tracer.kv_layout import positions_kept
-from tracer.kv_room import hbm_bytes
 from tracer.model_share import ModelShare, model_share
 from tracer.plan import Sp
 from tracer.staging import staging_bytes
@@ -113,6 +112,15 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         work=rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp")),
         computes_prompt=not scenario.decodes,
     )
+
+
+def hbm_bytes(scenario: Scenario) -> int | None:
+    """Memory of the scenario's GPU, None where no hardware is named or no source states it."""
+    if scenario.cluster.hardware is None:
+        return None
+    from tracer.hardware import hardware_preset
+
+    return hardware_preset(scenario.cluster.hardware).hbm_bytes
 
 
 def need_hbm_bytes(scenario: Scenario) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dash
 
-from app.pages import compare, mesh, trip
+from app.pages import compare, learn, mesh, trip
 
-PAGES = (trip, mesh, compare)
+PAGES = (trip, mesh, compare, learn)
 
 
 def register_pages() -> list[tuple[str, str]]:

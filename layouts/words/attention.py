@@ -49,8 +49,8 @@ def _content(context: Context) -> str:
     own = max(1, kv_heads // tp)
     grouped = (model.heads or 0) // kv_heads if kv_heads else 1
     shrink = (
-        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of "
-        "what one KV head a query head would."
+        f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of what "
+        "one KV head a query head would."
         if grouped > 1
         else ""
     )

@@ -21,8 +21,8 @@ def query_send(context: Context) -> Words:
     return Words(
         f"Send the query to {gpus(_partners(context))}",
         "Attention",
-        f"Each of the {plural(len(context.tp_group), 'TP rank')} sends its query heads to its CP partners: "
-        f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}.",
+        f"Each of the {plural(len(context.tp_group), 'TP rank')} sends its query heads to its CP "
+        f"partners: {plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}.",
         "One new token has one query, and the prompt's K/V is large and lies where prefill left it: in "
         "decode the query travels and K/V stays.",
         "Prefill does the opposite: many queries, so K/V travels there.",
@@ -34,7 +34,7 @@ def partials_return(context: Context) -> Words:
     return Words(
         f"Partial outputs come back from {gpus(_partners(context))}",
         "Attention",
-        f"Each CP partner returns its output over the K/V it holds, with its softmax maximum and sum: "
+        "Each CP partner returns its output over the K/V it holds, with its softmax maximum and sum: "
         f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}.",
         "The outputs are exact over parts of the context; the maxima and sums weigh them into one.",
         "Maxima and sums travel in FP32: a rounding there would weigh whole blocks of the context wrongly.",

@@ -42,8 +42,8 @@ def _cp(context: Context) -> str:
     if not landing.zigzag:
         return f"CP: the prompt is cut in {cp} runs of {landing.padded // cp:,}; this is run {rank}."
     return (
-        f"CP: zigzag cuts the prompt in {2 * cp} chunks of {landing.padded // (2 * cp):,}; CP rank {rank} "
-        f"owns chunks {rank} and {2 * cp - 1 - rank}."
+        f"CP: zigzag cuts the prompt in {2 * cp} chunks of {landing.padded // (2 * cp):,}; CP rank "
+        f"{rank} owns chunks {rank} and {2 * cp - 1 - rank}."
     )
 
 
@@ -62,13 +62,14 @@ def _land_gotcha(context: Context) -> str:
     if context.size("cp") > 1 and context.scenario.landing.zigzag:
         return (
             "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU. "
-            "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late one."
+            "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late "
+            "one."
         )
     meets = context.size("ep") > 1 and context.scenario.plan.contract != Contract.DWDP
     if context.size("dp") > 1 and context.model.moe_layers and meets:
         return (
-            "Replicas are independent in attention only: they share one set of experts, so they meet in "
-            "every MoE layer, and the slowest sets the pace."
+            "Replicas are independent in attention only: they share one set of experts, so they meet "
+            "in every MoE layer, and the slowest sets the pace."
         )
     return "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU."
 
@@ -89,13 +90,12 @@ def pp_send(context: Context) -> Words:
     copies = f"{len(ends)} copies of the row, one a TP rank," if len(ends) > 1 else "The row"
     what = (
         f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)}) is done. {copies} "
-        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: "
-        f"{context.each_bytes}{each}. "
+        f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: {context.each_bytes}{each}. "
         "K/V stays behind, with its layers."
     )
     why = (
-        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has the "
-        "same dp, cp and tp coordinates: only pp changes."
+        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has "
+        "the same dp, cp and tp coordinates: only pp changes."
     )
     return Words(
         f"Send to stage {hop.stage + 1}", "Pipeline", what, why, _pp_gotcha(context, crosses=crosses)
@@ -105,9 +105,9 @@ def pp_send(context: Context) -> Words:
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:
     if not crosses:
         return (
-            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, "
-            "but spreads "
-            f"each stage over more {context.island_word}s: experts then pay more, in every layer."
+            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, but "
+            f"spreads each stage over more {context.island_word}s: experts then pay more, in every "
+            "layer."
         )
     if not context.splits_tokens:
         return "Without SP every TP rank sends its own copy of the same row."

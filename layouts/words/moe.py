@@ -26,9 +26,8 @@ def dispatch(context: Context) -> Words:
     count = len(context.picks)
     title = f"Dispatch to {plural(count, 'expert')}"
     why = (
-        f"Experts are spread over {plural(context.size('ep'), 'EP rank')} of the stage, so the row "
-        "goes to the GPUs "
-        f"that hold the {count} its router picked."
+        f"Experts are spread over {plural(context.size('ep'), 'EP rank')} of the stage, so the row goes "
+        f"to the GPUs that hold the {count} its router picked."
     )
     if context.scenario.plan.dispatch == "low_latency":
         return Words(title, STOP, _low_latency_moves(context), why, _low_latency_gotcha(context))
@@ -97,8 +96,8 @@ def _remote(context: Context, route: Route, held: dict[int, list[int]]) -> str:
 
 def _straight(context: Context, route: Route) -> str:
     return (
-        f"{gpus(sorted(route.gpus))} cannot be reached through a relay: no GPU there has the sender's index "
-        "and is in its dispatch group, so copies go straight over InfiniBand."
+        f"{gpus(sorted(route.gpus))} cannot be reached through a relay: no GPU there has the sender's "
+        "index and is in its dispatch group, so copies go straight over InfiniBand."
     )
 
 
@@ -107,16 +106,14 @@ def _dispatch_gotcha(context: Context) -> str:
     if not context.hop.transfers:
         parts.append(
             "Nothing of this token moves, but the all-to-all still runs for every other token: it "
-            "counts as a "
-            "comm op."
+            "counts as a comm op."
         )
     dtype = context.scenario.dtype
     if dtype.dispatch != dtype.combine:
         hidden = context.model.need("hidden", "size a row")
         parts.append(
             f"Rows leave in {dtype.dispatch.upper()}, scales included, and come back in "
-            f"{dtype.combine.upper()}: "
-            f"{format_bytes(hidden * BYTES[dtype.combine])} a copy."
+            f"{dtype.combine.upper()}: {format_bytes(hidden * BYTES[dtype.combine])} a copy."
         )
     parts.append(_dedup(context))
     return " ".join(parts)
@@ -136,8 +133,8 @@ def _dedup(context: Context) -> str:
             "decode kernels pay for each pick."
         )
     return (
-        f"Two experts on one remote {word} would still cost one crossing: the relay fans out. Low-latency "
-        "decode kernels skip the relay and pay for each."
+        f"Two experts on one remote {word} would still cost one crossing: the relay fans out. "
+        "Low-latency decode kernels skip the relay and pay for each."
     )
 
 
@@ -145,19 +142,16 @@ def _low_latency_moves(context: Context) -> str:
     count = len(context.hop.transfers)
     crossing = context.hop.crossings
     return (
-        f"The router picked {_experts(context.picks)}. One message goes straight to each picked "
-        "expert that is "
-        f"not at home: {plural(count, 'message')} of {context.each_bytes}, {crossing} over "
-        "InfiniBand. No relay, "
-        "no merging of copies."
+        f"The router picked {_experts(context.picks)}. One message goes straight to each picked expert "
+        f"that is not at home: {plural(count, 'message')} of {context.each_bytes}, {crossing} over "
+        "InfiniBand. No relay, no merging of copies."
     )
 
 
 def _low_latency_gotcha(context: Context) -> str:
     return (
-        "Two experts on one GPU cost two messages. With a handful of tokens the links are idle "
-        "and latency is "
-        "what counts, so the shortest way wins over the fewest bytes."
+        "Two experts on one GPU cost two messages. With a handful of tokens the links are idle and "
+        "latency is what counts, so the shortest way wins over the fewest bytes."
     )
 
 
@@ -167,15 +161,13 @@ def _ag_dispatch(context: Context) -> Words:
     return Words(
         f"All-gather rows over {plural(group, 'GPU')}",
         STOP,
-        f"The row goes to every other GPU of the dispatch group, whether an expert there was picked or not: "
-        f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}, {crossing} "
+        "The row goes to every other GPU of the dispatch group, whether an expert there was picked or "
+        f"not: {plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}, {crossing} "
         "over InfiniBand.",
-        "This contract replaces the all-to-all with two plain collectives: an all-gather before "
-        "the experts and "
-        "a reduce-scatter after. It needs no special kernels.",
+        "This contract replaces the all-to-all with two plain collectives: an all-gather before the "
+        "experts and a reduce-scatter after. It needs no special kernels.",
         f"It moves {group - 1} copies of each row where routing alone would need at most "
-        f"{len(context.picks)}: fine "
-        "for small groups on NVLink, dear over InfiniBand.",
+        f"{len(context.picks)}: fine for small groups on NVLink, dear over InfiniBand.",
     )
 
 
@@ -186,16 +178,15 @@ def combine(context: Context) -> Words:
         return Words(
             f"Reduce-scatter to {home}",
             STOP,
-            f"Every GPU of the group returns its partial row, zeros included: "
+            "Every GPU of the group returns its partial row, zeros included: "
             f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}.",
             "A reduce-scatter sums what each GPU's experts made of the row.",
             "GPUs that ran no expert for this token send zeros all the same.",
         )
     what = _combine_moves(context, home)
     why = (
-        "The layer's output is the weighted sum of the "
-        f"{plural(len(context.picks), 'picked expert')}; each GPU weighs "
-        "and sums its own experts' outputs before it sends."
+        f"The layer's output is the weighted sum of the {plural(len(context.picks), 'picked expert')}; "
+        "each GPU weighs and sums its own experts' outputs before it sends."
     )
     return Words(f"Combine on {home}", STOP, what, why, _combine_gotcha(context))
 
@@ -218,8 +209,8 @@ def _combine_moves(context: Context, home: str) -> str:
     if relays:
         verb, its = ("sums", "its") if len(relays) == 1 else ("sum", "their")
         parts.append(
-            f"{gpus(relays)} {verb} {its} {context.island_word}'s results, and one copy crosses "
-            "back down the rail."
+            f"{gpus(relays)} {verb} {its} {context.island_word}'s results, and one copy crosses back "
+            "down the rail."
         )
     homes = gpus(context.sources)
     ends = "adds the pieces" if len(context.sources) == 1 else "each add the pieces"
@@ -249,22 +240,20 @@ def weight_pull(context: Context) -> Words:
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
     crosses = any(t.tier == "ib" for t in context.hop.transfers)
     gotcha = (
-        "Every expert that is not local is pulled, picked or not, once a layer whatever the "
-        "prompt's length: it pays "
-        "only when there are many tokens to share it."
+        "Every expert that is not local is pulled, picked or not, once a layer whatever the prompt's "
+        "length: it pays only when there are many tokens to share it."
     )
     if crosses:
         gotcha = (
-            f"The group spans {context.island_word}s, so weights cross InfiniBand: far more than "
-            f"tokens would. {gotcha}"
+            f"The group spans {context.island_word}s, so weights cross InfiniBand: far more than tokens "
+            f"would. {gotcha}"
         )
     return Words(
         f"Pull experts to {gpus(pullers)}",
         STOP,
         f"The token stays. {gpus(pullers)} pulls the experts it does not hold from "
-        f"{plural(len({t.src for t in context.hop.transfers}), 'owner')}: {format_bytes(pulled)} "
-        "of weights, tallied "
-        "apart from the token's own bytes.",
+        f"{plural(len({t.src for t in context.hop.transfers}), 'owner')}: {format_bytes(pulled)} of "
+        "weights, tallied apart from the token's own bytes.",
         "Weights move instead of tokens, so replicas never wait for each other at the experts: no "
         "collective, no comm op.",
         gotcha,

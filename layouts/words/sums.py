@@ -47,8 +47,8 @@ def all_gather(context: Context) -> Words:
         f"{_each(context)}.{_ring_note(context)}"
     )
     why = (
-        f"The {block} {'are' if block == 'experts' else 'is'} cut over the {context.size('tp')} TP ranks: "
-        "every rank holds some columns of the first matrix, and needs the whole row to use them."
+        f"The {block} {'are' if block == 'experts' else 'is'} cut over the {context.size('tp')} TP "
+        "ranks: every rank holds some columns of the first matrix, and needs the whole row to use them."
     )
     gotcha = "The way back is a reduce-scatter: together they move what one all-reduce would."
     return Words(
@@ -70,8 +70,8 @@ def _gather_for_attention(context: Context) -> Words:
         f"its own {plural(heads, 'query head')} and writes {_kv_written(context)}."
     )
     why = (
-        "Outside attention each token lives whole on one GPU; inside, tensor parallelism cuts by heads, "
-        "and every head needs every token of the group."
+        "Outside attention each token lives whole on one GPU; inside, tensor parallelism cuts by "
+        "heads, and every head needs every token of the group."
     )
     return Words(
         f"All-gather with {gpus(context.peers)}",
@@ -97,8 +97,8 @@ def _head_gotcha(context: Context) -> str:
     kv_heads = model.kv_heads or 0
     if model.mla:
         return (
-            f"MLA caches one latent a token, and it cannot be cut by heads: {every(tp)} TP ranks keep the "
-            "whole of it. That is why MLA models prefer data-parallel attention."
+            f"MLA caches one latent a token, and it cannot be cut by heads: {every(tp)} TP ranks keep "
+            "the whole of it. That is why MLA models prefer data-parallel attention."
         )
     if kv_heads < tp:
         return (
@@ -106,15 +106,15 @@ def _head_gotcha(context: Context) -> str:
             f"cached {times(tp // kv_heads)}."
         )
     return (
-        f"TP must divide the heads: {kv_heads} KV heads over {tp} ranks is {kv_heads // tp} each, so the "
-        "K/V cache is cut too and nothing is kept twice."
+        f"TP must divide the heads: {kv_heads} KV heads over {tp} ranks is {kv_heads // tp} each, so "
+        "the K/V cache is cut too and nothing is kept twice."
     )
 
 
 def _restore_copies(context: Context) -> Words:
     what = (
-        f"{gpus([context.home])} sends the finished row to {gpus(context.peers)}, "
-        f"{_each(context)}: after it {every(context.size('tp'))} TP ranks hold the whole row again."
+        f"{gpus([context.home])} sends the finished row to {gpus(context.peers)}, {_each(context)}: "
+        f"after it {every(context.size('tp'))} TP ranks hold the whole row again."
     )
     why = (
         "Without Megatron's SP the next attention block expects the row on every TP rank, but only one "
@@ -153,8 +153,8 @@ def reduce_scatter(context: Context) -> Words:
 def _why_sum(context: Context) -> str:
     if context.hop.part is Part.EMBEDDING:
         return (
-            "The embedding table is cut by vocabulary: the rank whose slice has the token's id found its "
-            "row, the others hold zeros, and the sum is the row."
+            "The embedding table is cut by vocabulary: the rank whose slice has the token's id found "
+            "its row, the others hold zeros, and the sum is the row."
         )
     if context.hop.part is Part.ATTENTION:
         return (
@@ -173,8 +173,8 @@ def _scatter_gotcha(context: Context) -> str:
     if context.hop.part is Part.ATTENTION and context.model.moe_layers:
         return (
             "From here the token lives on one GPU and will be dispatched once, not "
-            f"{times(context.size('tp'))}: that is what SP does for experts. It costs no extra bytes, since "
-            "an all-reduce is a reduce-scatter followed by an all-gather."
+            f"{times(context.size('tp'))}: that is what SP does for experts. It costs no extra bytes, "
+            "since an all-reduce is a reduce-scatter followed by an all-gather."
         )
     return "SP adds no bytes: an all-reduce is a reduce-scatter followed by an all-gather."
 
@@ -189,12 +189,12 @@ def all_reduce(context: Context) -> Words:
         f"{'a copy' if count == 2 else 'copies'} back. One comm op."
     )
     gotcha = (
-        f"{every(context.size('tp')).capitalize()} TP ranks now do the same norms on the same row: SP would "
-        "cut that work for the same bytes."
+        f"{every(context.size('tp')).capitalize()} TP ranks now do the same norms on the same row: SP "
+        "would cut that work for the same bytes."
     )
     if context.scenario.plan.sp == Sp.OFF and context.model.moe_layers:
         gotcha = (
-            f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), and "
-            "each will dispatch its own copy to the experts: SP would send one."
+            f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), "
+            "and each will dispatch its own copy to the experts: SP would send one."
         )
     return Words(f"All-reduce with {gpus(context.peers)}", _stop(context), what, _why_sum(context), gotcha)

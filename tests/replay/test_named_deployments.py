@@ -37,6 +37,23 @@ def test_agrees_with_the_closed_forms(reports: dict[str, ReplayReport], name: st
     assert [form.to_dict() for form in forms if not form.holds] == []
 
 
+def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayReport]) -> None:
+    """Td/2 over tp, Td/(2g) over cp, Td/4 a stage boundary, for each GPU; Td over ep by picks."""
+    from dataclasses import replace
+
+    report = reports["six-cuts"]
+    tokens, width, share = 64, report.scenario.need_model().need("hidden", "test"), 4
+    sent = {(form.place.layer, str(form.place.kind)): form.sent for form in report.closed_forms}
+    both = {sum(pair) for pair in zip(sent[3, "all_gather"], sent[3, "reduce_scatter"], strict=True)}
+    assert both == {tokens * width // 2}
+    assert set(sent[3, "kv_exchange"]) == {tokens * width // (2 * share)}
+    assert set(sent[4, "pp_send"]) == {tokens * width // 4}
+    plan = replace(NAMED["six-cuts"].plan, dispatch="low_latency")
+    forms = replay(replace(NAMED["six-cuts"], plan=plan)).closed_forms
+    moved = [sum(form.sent) + form.kept for form in forms if form.place.layer == 3 and form.kept]
+    assert sum(moved) == 16 * tokens * width
+
+
 def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:
     """A tiny scenario cuts and counts as the one it stands for."""
     from tracer.replay.tiny import shrink

@@ -128,6 +128,16 @@ def test_experts_that_get_no_token() -> None:
     assert_proved(deployment({**MOE, "experts": 64, "top_k": 1}, {"tp": 2, "ep": 2}, token={"prompt": 4}))
 
 
+def test_low_latency_sends_a_copy_for_each_pick() -> None:
+    """The form by picks, with those that stay at home counted: exact."""
+    mesh = {"tp": 2, "dp": 4, "ep": 4, "etp": 2, "dispatch": "low_latency"}
+    forms = [form for form in replay(deployment(MOE, mesh)).closed_forms if form.place.part == "moe"]
+    assert len(forms) == 2 * 3
+    for form in forms:
+        assert form.kept > 0
+        assert sum(form.sent) + form.kept == form.expected * len(form.sent)
+
+
 @pytest.mark.parametrize("contract", ["ep", "dwdp"])
 def test_pulled_weights_are_tallied_apart(contract: str) -> None:
     report = replay(deployment(MOE, {"tp": 2, "dp": 4, "ep": 8, "contract": contract}))
@@ -135,6 +145,9 @@ def test_pulled_weights_are_tallied_apart(contract: str) -> None:
     slices = 3 * model.need("hidden", "test") * model.need("expert_hidden", "test")
     pulled = model.layers * 8 * 7 * slices * 2 if contract == "dwdp" else 0
     assert report.pulled_bytes == pulled, "7 of 8 experts, for each of 8 ranks and each layer, in BF16"
+    forms = [form for form in report.closed_forms if form.place.kind == "weight_pull"]
+    assert len(forms) == (model.layers if contract == "dwdp" else 0)
+    assert report.forms_hold
 
 
 def test_another_seed_is_another_model() -> None:

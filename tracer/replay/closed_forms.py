@@ -5,6 +5,7 @@ The formulas are those of the counting rules, section 7, with T the padded token
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
         return ()
     rows = lengths.pop()
     found = [_form(run, place, rows) for place in run.machine.ledger.places()]
-    return tuple(form for form in found if form is not None)
+    return tuple(form for form in found if form is not None) + _pull_forms(run)
 
 
 def _form(run: Run, place: Place, rows: int) -> Form | None:
@@ -88,6 +89,29 @@ def _form(run: Run, place: Place, rows: int) -> Form | None:
     claim = _claim(run.scenario, place.kind)
     kept = run.stays.get(place.layer, 0) * run.scenario.need_model().need("hidden", WHY)
     return Form(place, claim, *stated, sent, kept if claim is Claim.TOTAL else 0)
+
+
+def _pull_forms(run: Run) -> tuple[Form, ...]:
+    """Elements that each GPU pulls (DWDP), once a layer, whatever T; none where GPUs hold unequal shares."""
+    scenario, model = run.scenario, run.scenario.need_model()
+    pulled: dict[Place, Counter[int]] = {}
+    for pull in run.machine.ledger.pulled:
+        pulled.setdefault(pull.place, Counter())[pull.dst] += pull.elements
+    group = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
+    found = []
+    for place, by_rank in pulled.items():
+        placement, width = scenario.placement_of(place.layer), model.need("expert_hidden", WHY)
+        if (
+            placement.slots is not None
+            or placement.experts % placement.ep
+            or width * placement.experts % group
+        ):
+            continue
+        whole = placement.experts * 3 * model.need("hidden", WHY) * width
+        moved = tuple(by_rank[gpu.rank] for gpu in run.gpus_of_layer(place.layer))
+        expected = whole - whole // group
+        found.append(Form(place, Claim.EACH, "(1 - 1/(etp·ep)) · E · 3·d·d_expert", expected, moved))
+    return tuple(found)
 
 
 def _claim(scenario: Scenario, kind: HopKind) -> Claim:

@@ -116,6 +116,8 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
     if kind is HopKind.DISPATCH:
         low_latency = scenario.plan.contract == Contract.EP and scenario.plan.dispatch == "low_latency"
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
+    if kind is HopKind.PARTIALS_RETURN:
+        return _partial_bytes(scenario, elements)
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,
@@ -124,3 +126,11 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         HopKind.WEIGHT_PULL: dtype.weights,
     }
     return elements * BYTES[declared.get(kind, dtype.activations)]
+
+
+def _partial_bytes(scenario: Scenario, elements: int) -> int:
+    """A partial attention: for each head an output in the activations' dtype, and m and ℓ in FP32."""
+    model = scenario.need_model()
+    width = model.need("kv_lora_rank" if model.mla else "v_head_dim", "size a partial output")
+    heads = elements // (width + 2)
+    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES["fp32"])

@@ -34,7 +34,8 @@ class Run:
     """One replay in progress.
 
     ``picks`` are the routers' choices, ``[layer][row]``; ``stays`` counts by layer the messages that a
-    low-latency dispatch does not send, because the expert is on the dispatching GPU.
+    low-latency dispatch does not send, because the expert is on the dispatching GPU. ``context_bytes`` is
+    what pass-KV moved of K/V that is not the step's own.
     """
 
     scenario: Scenario
@@ -46,6 +47,7 @@ class Run:
     watch: Watch | None = None
     picks: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     stays: dict[int, int] = field(default_factory=dict)
+    context_bytes: int = 0
 
     def stage_gpus(self, stage: int) -> list[Gpu]:
         """GPUs of a stage, ascending."""

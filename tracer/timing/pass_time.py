@@ -12,8 +12,14 @@ from tracer.plan import Contract
 from tracer.timing.batch import Batch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.links import LinkRates
-from tracer.timing.operators import ExpertLoad, Operator, attention_operators, expert_load, expert_operator
-from tracer.timing.operators import ffn_operator
+from tracer.timing.operators import (
+    ExpertLoad,
+    Operator,
+    attention_operators,
+    expert_load,
+    expert_operator,
+    ffn_operator,
+)
 from tracer.timing.overlap import MoeTimes
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.weight_format import WeightFormat
@@ -109,8 +115,9 @@ class PassTime:
     def assumption(self) -> str:
         """What the times assume, in one line."""
         return (
-            f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform picks, "
-            "all replicas alike, nothing overlapped but the two tiers; no norms, routing, embedding or LM head"
+            f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
+            "picks, all replicas alike, nothing overlapped but the two tiers; norms, routing, embedding and "
+            "LM head left out"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,26 +162,37 @@ def pass_time(
 ) -> PassTime:
     """Times of a pass; ``tokens`` are new tokens a replica (default: the prompt; decode: one request).
 
-    Decode computes one token of each of ``tokens`` requests, whose context is the scenario's prompt.
+    More tokens than a prompt are several prompts of its length, fewer are one short prompt. Decode
+    computes one token of each of ``tokens`` requests, whose context is the scenario's prompt.
 
     Raises:
         ConfigError: when the model lacks a size, or the hardware a rate.
     """
     decode = scenario.phase == "decode"
     tokens = whole_number("tokens", tokens if tokens is not None else 1 if decode else scenario.token.prompt)
-    batch = Batch.decoding(tokens, scenario.token.prompt) if decode else Batch.prompts(tokens)
+    prompt = scenario.token.prompt
+    batch = Batch.decoding(tokens, prompt) if decode else _prompts(tokens, prompt)
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
     sized = with_tokens(replace(scenario, cluster=cluster), tokens)
-    work = _work(sized, batch)
+    attention, shared, experts, dense = (layer_time(each, hardware) for each in _work(sized, batch))
     return PassTime(
         tokens,
-        *(layer_time(operators, hardware) for operators in work),
+        attention,
+        shared,
+        experts,
+        dense,
         exchange=moe_exchange(sized, sized.landing.padded, rates),
         traffic=expected_traffic(sized),
         rates_name=rates_name,
         hardware_name=hardware.name,
     )
+
+
+def _prompts(tokens: int, prompt: int) -> Batch:
+    """``tokens`` as whole prompts: as many as fit, a little shorter or longer where they do not divide."""
+    sequences = max(1, round(tokens / prompt))
+    return Batch.prompts(-(-tokens // sequences), sequences)
 
 
 def _work(scenario: Scenario, batch: Batch) -> tuple[tuple[Operator, ...], ...]:

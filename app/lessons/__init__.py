@@ -1,0 +1,6 @@
+"""The learn page: chapters in the order of the trip, and a quiz without end. The engine marks both."""
+
+from app.lessons.chapters import CHAPTERS, chapter_payload
+from app.lessons.quiz import quiz_payload
+
+__all__ = ["CHAPTERS", "chapter_payload", "quiz_payload"]

@@ -1,0 +1,63 @@
+"""The chapters in order, and one of them as JSON values."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from app.lessons import costs, experts, prompt
+from app.lessons.lesson import Chapter
+from layouts import build_scene, scene_to_dict
+from layouts.svg import map_svg
+from tracer.errors import ConfigError, nearest
+
+CHAPTERS: tuple[Chapter, ...] = (
+    Chapter("one-block", "One MoE block and its gate", experts.one_block),
+    Chapter("landing", "Three cuts before the first layer", prompt.landing),
+    Chapter("zigzag", "Zigzag and causal work", prompt.zigzag),
+    Chapter("layouts", "Whole tokens, then heads", prompt.layouts),
+    Chapter("kv-exchange", "K/V travels, queries stay", prompt.kv_exchange),
+    Chapter("merge", "The token is whole again", prompt.merge),
+    Chapter("relay", "Down the rail, then along the row", experts.relay),
+    Chapter("dedup", "Two experts, one crossing", experts.dedup),
+    Chapter("replicas", "Where replicas meet", experts.replicas),
+    Chapter("pipeline", "The slowest link, the rarest send", costs.pipeline),
+    Chapter("swap", "Swap two axes", costs.swap),
+    Chapter("without-sp", "What SP does for experts", costs.without_sp),
+    Chapter("weights", "Tokens against weights", costs.weights),
+    Chapter("dead-work", "Dead work", costs.dead_work),
+    Chapter("real", "A real deployment", experts.real),
+    Chapter("islands", "Which cut for which cluster", costs.islands),
+)
+
+
+def chapter_payload(slug: str) -> dict[str, Any]:
+    """A chapter with its trip, ready for the player; an empty slug is the first.
+
+    Raises:
+        ConfigError: when there is no such chapter.
+    """
+    slugs = [chapter.slug for chapter in CHAPTERS]
+    if slug and slug not in slugs:
+        raise ConfigError("chapter", slug, "is not a chapter", nearest(slug, slugs))
+    place = slugs.index(slug) if slug else 0
+    lesson = CHAPTERS[place].build()
+    scene = build_scene(lesson.trip)
+    question = lesson.question
+    return {
+        "chapters": [{"slug": each.slug, "title": each.title} for each in CHAPTERS],
+        "slug": slugs[place],
+        "title": CHAPTERS[place].title,
+        "read": list(lesson.read),
+        "question": {
+            "ask": question.ask,
+            "options": list(question.options),
+            "answer": question.answer,
+            "explain": question.explain,
+        },
+        "after": lesson.after,
+        "hop": lesson.hop,
+        "reveal": lesson.reveal,
+        "open": urlencode({**lesson.query, "hop": lesson.reveal}, safe=","),
+        "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
+    }

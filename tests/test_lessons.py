@@ -1,0 +1,57 @@
+"""Chapters and quiz: every answer is the engine's, and is shown by the hop it asks about."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.lessons import CHAPTERS, chapter_payload, quiz_payload
+from tracer import ConfigError
+
+
+@pytest.mark.parametrize("slug", [chapter.slug for chapter in CHAPTERS])
+def test_a_chapter_asks_before_it_shows(slug: str) -> None:
+    lesson = chapter_payload(slug)
+    question, hops = lesson["question"], lesson["trip"]["hops"]
+    assert question["answer"] in question["options"]
+    assert len(set(question["options"])) == len(question["options"]) >= 3
+    assert 0 <= lesson["hop"] <= lesson["reveal"] < len(hops)
+    text = " ".join([*lesson["read"], lesson["after"], question["ask"], question["explain"]])
+    assert "{" not in text
+    assert "None" not in text
+    assert all(part.rstrip().endswith((".", "?")) for part in [*lesson["read"], lesson["after"]])
+
+
+def test_answers_of_the_reference_trip() -> None:
+    answers = {chapter.slug: chapter_payload(chapter.slug)["question"]["answer"] for chapter in CHAPTERS}
+    expected = {
+        "landing": "GPU 11", "zigzag": "1 and 2", "layouts": "GPU 10", "kv-exchange": "GPUs 8 and 9",
+        "merge": "GPU 11", "relay": "GPU 3", "dedup": "1", "replicas": "4", "pipeline": "GPU 27",
+        "swap": "26", "without-sp": "2", "dead-work": "2", "islands": "0",
+    }  # fmt: skip
+    assert {slug: answers[slug] for slug in expected} == expected
+
+
+def test_an_unknown_chapter_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is not a chapter; did you mean 'relay'"):
+        chapter_payload("relais")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_quiz_asks_about_the_hop_it_shows_next(seed: int) -> None:
+    quiz = quiz_payload(seed)
+    assert quiz == quiz_payload(seed)
+    question, hop = quiz["question"], quiz["trip"]["hops"][quiz["reveal"]]
+    assert quiz["hop"] == quiz["reveal"] - 1
+    assert question["answer"] in question["options"]
+    if hop["kind"] in ("dispatch", "combine"):
+        assert question["answer"] == str(sum(move[5] == "ib" for move in hop["moves"]))
+    elif hop["kind"] == "pp_send":
+        home = int(re.search(r"from GPU (\d+)", question["ask"])[1])  # type: ignore[index]
+        assert question["answer"] == f"GPU {next(m[1] for m in hop['moves'] if m[0] == home)}"
+
+
+def test_a_seed_outside_the_range_is_refused() -> None:
+    with pytest.raises(ConfigError, match="seed_of_quiz=-1 must be from 0"):
+        quiz_payload(-1)
