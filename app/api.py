@@ -49,13 +49,15 @@ def error_payload(error: ConfigError) -> Payload:
 
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
+    from app.export_formats import FORMATS
     from layouts import build_scene, scene_to_dict
     from layouts.svg import map_svg
     from tracer.trip import take_trip
 
     scenario = scenario_of(query)
     scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
-    return scene_to_dict(scene) | {"map": map_svg(scene), "token": token_payload(scenario)}
+    more = {"map": map_svg(scene), "token": token_payload(scenario), "exports": list(FORMATS)}
+    return scene_to_dict(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
@@ -63,7 +65,7 @@ def token_payload(scenario: Scenario) -> Payload:
     model = scenario.need_model()
     return {
         "position": scenario.position,
-        "prompt": scenario.token.prompt,
+        "positions": _positions(scenario),
         "replica": scenario.replica,
         "replicas": scenario.mesh.size_of("dp"),
         "seed": scenario.seed,
@@ -71,6 +73,12 @@ def token_payload(scenario: Scenario) -> Payload:
         "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
         "given_picks": [layer for layer, _ in scenario.picks],
     }
+
+
+def _positions(scenario: Scenario) -> tuple[int, int | None]:
+    """First and last position that can be asked for; decode goes on without end."""
+    prompt = scenario.token.prompt
+    return (prompt, None) if scenario.decodes else (0, prompt - 1)
 
 
 def gpu_payload(query: dict[str, str]) -> Payload:
@@ -119,6 +127,20 @@ def quiz_answer(query: dict[str, str]) -> Payload:
     return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
 
 
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page: each axis and the ranked orders."""
+    from app.traffic_report import traffic_report
+
+    return traffic_report(query)
+
+
+def flags_payload(query: dict[str, str]) -> Payload:
+    """Launch flags as keys of an address."""
+    from app.flags_report import flags_report
+
+    return flags_report(query)
+
+
 def upload() -> flask.Response:
     """A file in, keys of an address out; larger files are refused unread."""
     from app.uploads import MAX_BYTES, read_upload
@@ -138,4 +160,6 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "compare": compare_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
+    "traffic": traffic_payload,
+    "flags": flags_payload,
 }

@@ -13,8 +13,8 @@ from tracer.errors import ConfigError
 COMMANDS = {
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
-    "compare": "app.commands.compare:compare_command",
     "census": "app.commands.census:census_command",
+    "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
     "eplb": "app.commands.eplb:eplb_command",

@@ -11,6 +11,7 @@ from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
+    from tracer.timing.overlap import MoeTimes
     from tracer.timing.report import TimeReport
 
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
 @click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
+@click.option(
+    "--moe-times",
+    metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
+    help="Overlap these times of a MoE layer, in µs, instead of those computed.",
+)
 @click.option("--published", is_flag=True, help="Add every prediction beside its published measurement.")
 @click.option(
     "--trace",
@@ -33,6 +39,7 @@ def time_command(
     micro_batches: int,
     profile: str,
     hardware: str | None,
+    moe_times: str | None,
     published: bool,
     trace: Path | None,
     as_json: bool,
@@ -47,7 +54,12 @@ def time_command(
     from tracer.timing.report import time_report
 
     report = time_report(
-        scenario, tokens=tokens, micro_batches=micro_batches, profile=profile, hardware=hardware
+        scenario,
+        tokens=tokens,
+        micro_batches=micro_batches,
+        profile=profile,
+        hardware=hardware,
+        moe_times=None if moe_times is None else _moe_times(moe_times),
     )
     if trace is not None:
         from app.files import write_whole
@@ -59,10 +71,28 @@ def time_command(
     click.echo(str(report))
     if published:
         from tracer.timing.published import all_comparisons, summary
+        from tracer.timing.weights_text import weights_text
 
         tables = all_comparisons()
         click.echo("\n" + "\n\n".join(str(each) for each in tables))
         click.echo("\n" + summary(tables))
+        click.echo("\n" + weights_text())
+
+
+def _moe_times(text: str) -> MoeTimes:
+    """Five times in µs, joined by commas."""
+    from tracer.errors import ConfigError
+    from tracer.timing.overlap import MoeTimes
+
+    try:
+        values = [float(value) * 1e-6 for value in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 5:
+        raise ConfigError(
+            "--moe-times", text, "must be five times in µs", "write --moe-times 400,200,50,300,200"
+        )
+    return MoeTimes(*values)
 
 
 def _print_json(report: TimeReport, published: bool) -> None:

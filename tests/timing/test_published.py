@@ -131,8 +131,8 @@ def test_dispatch_of_a_scenario_agrees_with_its_expected_traffic():
     from tracer.expected_traffic import expected_traffic, with_tokens
 
     six = with_tokens(tracer.load_scenario("six-cuts"), 4096)
-    line = expected_traffic(six).axis("ep")
-    parts = moe_exchange(six, 4096, LinkRates.of(six.cluster))
+    traffic = expected_traffic(six)
+    line, parts = traffic.axis("ep"), moe_exchange(traffic, LinkRates.of(six.cluster))
     assert line is not None
     assert sum(each.ib_bytes for each in parts.values()) == pytest.approx(line.ib_bytes)
     assert sum(each.seconds for each in parts.values()) == pytest.approx(line.seconds)

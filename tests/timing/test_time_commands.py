@@ -12,9 +12,11 @@ import tracer
 from app.cli import tokentrip
 from tracer.errors import ConfigError
 from tracer.hardware import hardware_preset
+from tracer.timing.chunked_prompt import chunked_prompt
 from tracer.timing.compare import compare_scenarios
 from tracer.timing.pass_time import pass_time
 from tracer.timing.report import time_report
+from tracer.timing.weights_text import weights_text
 
 
 def run(*arguments: str) -> str:
@@ -131,3 +133,80 @@ def test_compare_pairs_hops_that_only_one_side_has():
         moved = sum(hop[name]["bytes"] for hop in data["hops"] if hop[name])
         assert moved == data["totals"]["bytes"][side]
         assert sum(axis["bytes"][side] for axis in data["axes"].values()) == data["totals"]["bytes"][side]
+
+
+def test_times_from_the_user_are_overlapped():
+    data = json.loads(run("time", "six-cuts", "--json", "--moe-times", "400,200,100,300,200"))
+    assert data["overlap"]["sequential_seconds"] == pytest.approx(4 * 1200e-6)
+    with pytest.raises(ConfigError, match="--moe-times='1,2' must be five times in µs"):
+        run("time", "six-cuts", "--moe-times", "1,2")
+    with pytest.raises(
+        ConfigError, match=r"overlap\.dispatch=0\.0 must be a finite number of seconds above 0"
+    ):
+        run("time", "six-cuts", "--moe-times", "1,0,1,1,1")
+
+
+def test_halves_do_the_work_of_the_whole():
+    """Two parts of one prompt compute as much as it does, and read the weights twice."""
+    scenario, h100 = tracer.load_scenario("six-cuts"), hardware_preset("h100")
+    whole, half = (pass_time(scenario, h100, tokens=4096, parts=parts) for parts in (1, 2))
+    for one, two in zip(whole.attention.operators, half.attention.operators, strict=True):
+        assert two.operator.flops * 2 == one.operator.flops
+        assert two.operator.weight_bytes == one.operator.weight_bytes
+
+
+SLOW = {"deepseek-v3-decode-ep320"}  # replicas over 320 ranks: its expected copies alone take half a minute
+
+
+@pytest.mark.parametrize("name", [name for name in tracer.preset_names() if name not in SLOW])
+def test_overlap_of_every_preset_keeps_its_bound(name: str):
+    report = time_report(tracer.load_scenario(name), hardware="b200")
+    assert report.whole is not None
+    if report.overlap is not None:
+        assert report.overlap.gain <= report.overlap.bound + 1e-9
+
+
+def test_a_prompt_in_chunks_fills_a_pipeline():
+    scenario, h100 = tracer.load_scenario("llama-3.1-405b"), hardware_preset("h100")
+    coarse, fine = (chunked_prompt(scenario, h100, chunk) for chunk in (65_536, 8192))
+    assert fine.bubble < coarse.bubble
+    assert (fine.seconds[0, 1:] > fine.seconds[0, :-1]).all()
+    with pytest.raises(ConfigError, match=r"pipeline\.chunk=0 must be a whole number"):
+        chunked_prompt(scenario, h100, 0)
+
+
+def test_decode_goes_through_its_own_pipeline():
+    report = time_report(tracer.load_scenario("six-cuts-decode"), micro_batches=1)
+    assert report.pipeline is None
+    assert report.decode is not None
+    assert report.decode.bubble > 0.5
+    assert "decode pipeline: 1 groups of requests over 2 stages" in str(report)
+
+
+def test_tokens_against_weights_prints_its_tables():
+    text = weights_text()
+    assert "400 Gb/s IB" in text
+    assert "published for a nearby setting: 8 %" in text
+    assert "8,314 ms" in text
+
+
+def test_scaled_traffic_is_that_of_the_other_tokens():
+    scenario, h100 = tracer.load_scenario("six-cuts"), hardware_preset("h100")
+    whole = pass_time(scenario, h100, tokens=4096)
+    fresh, scaled = (pass_time(scenario, h100, tokens=4096, parts=2, like=like) for like in (None, whole))
+    assert scaled.seconds == pytest.approx(fresh.seconds)
+
+
+def test_decode_attention_moves_queries_and_partials_of_every_request():
+    """One token's query and partial of a layer, times 64 requests, over the replica's four GPUs."""
+    scenario = tracer.load_scenario("six-cuts-decode")
+    found = pass_time(scenario, hardware_preset("h100"), tokens=64)
+    (line,) = [each for each in found.traffic.lines if each.axis == "cp"]
+    moved = [
+        transfer.bytes
+        for hop in tracer.take_trip(scenario).hops
+        if hop.layer == 1 and hop.kind in ("query_send", "partials_return")
+        for transfer in hop.transfers
+    ]
+    assert line.bytes == sum(moved) * 64 / 4
+    assert found.axis_seconds("cp", "attention") > 0

@@ -88,9 +88,6 @@ def start(
     """
     if scenario.phase != "prefill":
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
-    if scenario.plan.shared_routed:
-        rule = "cannot be replayed: there shared experts stay with the token"
-        raise ConfigError("mesh.shared_routed", True, rule, "try shared_routed = false")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
     check_size(scenario)

@@ -12,9 +12,10 @@ from tracer.hardware import Hardware, hardware_preset
 from tracer.plan import Contract
 from tracer.timing.batch import Batch
 from tracer.timing.chooser import Choice, Workload, choose_contract
+from tracer.timing.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.links import LinkRates
 from tracer.timing.moe_setup import MoeGroup
-from tracer.timing.overlap import Overlap, overlap_two
+from tracer.timing.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.pipeline import Pipeline, bubble_closed_form, run_pipeline
 from tracer.timing.profiles import PEAK, rates_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tracer.trip import Trip
 
 SCHEMA = 1
+OVERLAPPED_LAYERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class TimeReport:
     whole: PassTime | None
     overlap: Overlap | None
     pipeline: Pipeline | None
+    decode: DecodePipeline | None
     choice: Choice | None
     missing: tuple[str, ...]
 
@@ -49,7 +52,7 @@ class TimeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        overlap, pipeline, choice = self.overlap, self.pipeline, self.choice
+        overlap, pipeline, decode, choice = self.overlap, self.pipeline, self.decode, self.choice
         return {
             "schema": SCHEMA,
             "scenario": self.trip.scenario.name,
@@ -67,6 +70,14 @@ class TimeReport:
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
+            },
+            "decode_pipeline": decode
+            and {
+                "stages": decode.start.shape[1],
+                "groups": decode.start.shape[2],
+                "seconds_per_token": decode.seconds_per_token,
+                "bubble": decode.bubble,
+                "bubble_steady": decode_bubble(*decode.start.shape[1:]),
             },
             "choice": choice
             and {
@@ -92,10 +103,12 @@ def time_report(
     micro_batches: int = 8,
     profile: str = PEAK,
     hardware: str | None = None,
+    moe_times: MoeTimes | None = None,
 ) -> TimeReport:
     """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
 
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
+    ``moe_times`` are overlapped, halved, instead of those computed.
 
     Raises:
         ConfigError: for a number below 1, or a profile or GPU that does not ship.
@@ -105,13 +118,19 @@ def time_report(
     trip = take_trip(scenario)
     missing: list[str] = []
     gpu = _hardware(scenario, hardware, missing)
-    whole = overlap = pipeline = choice = None
+    whole = overlap = pipeline = decode = choice = None
     if gpu is not None:
         whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
         overlap = _overlap(scenario, gpu, whole, rates, missing)
-        pipeline = _pipeline(whole, micro_batches, missing)
+        if scenario.phase == "decode":
+            decode = _decode(whole, micro_batches, missing)
+        else:
+            pipeline = _pipeline(whole, micro_batches, missing)
         choice = _choice(scenario, gpu, whole, rates, missing)
-    return TimeReport(trip, trip_time(trip, rates, name), whole, overlap, pipeline, choice, tuple(missing))
+    times = trip_time(trip, rates, name)
+    if moe_times is not None:
+        overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
+    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing))
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -139,8 +158,8 @@ def _overlap(
     if whole.tokens < 2:
         missing.append("overlap: one token cannot be split in two")
         return None
-    half = pass_time(scenario, hardware, tokens=(whole.tokens + 1) // 2, rates=rates)
-    return overlap_two(whole.moe_times, half.moe_times, layers=4)
+    half = pass_time(scenario, hardware, tokens=whole.tokens, parts=2, rates=rates, like=whole)
+    return overlap_two(whole.moe_times, half.moe_times, layers=OVERLAPPED_LAYERS)
 
 
 def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
@@ -149,6 +168,14 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
         missing.append("pipeline: one stage")
         return None
     return run_pipeline(np.repeat(np.array(stages)[:, None], micro_batches, axis=1), whole.send_seconds)
+
+
+def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
+    """Sixteen tokens of each group of requests through stages as slow as the slowest."""
+    if len(whole.stage_seconds) < 2:
+        missing.append("pipeline: one stage")
+        return None
+    return run_decode(len(whole.stage_seconds), groups, 16, max(whole.stage_seconds), whole.send_seconds)
 
 
 def _choice(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tracer.timing.decode_pipeline import decode_bubble
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
@@ -29,9 +30,17 @@ def report_text(report: TimeReport) -> str:
         stages, batches = report.pipeline.start.shape
         lines += [
             "",
-            f"pipeline: {stages} stages x {batches} micro-batches in "
+            f"pipeline: {stages} stages x {batches} micro-batches, each such a pass, in "
             f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
             f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+        ]
+    if report.decode is not None:
+        _, stages, groups = report.decode.start.shape
+        lines += [
+            "",
+            f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
+            f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
+            f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
         ]
     if report.choice is not None:
         lines += ["", str(report.choice)]
