@@ -67,11 +67,16 @@ def shuffled(draw: st.DrawFn, items: list[Any]) -> list[Any]:
 def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRACTS) -> Scenario:
     """Sizes 1-4 a dense axis, any order, any divisor of the stage as ep and etp, every option."""
     mesh: Scenario = {}
-    _choose(draw, mesh, "order", ["tp-cp-dp-pp", *ORDERS])
+    order = draw(st.sampled_from(["tp-cp-dp-pp", *ORDERS]), label="order")
     sizes = {axis: draw(st.integers(1, 4), label=axis) for axis in ("tp", "cp", "dp")}
     sizes["pp"] = draw(st.integers(1, min(4, layers)), label="pp")
     for axis, size in sizes.items():
         _set_unless(mesh, axis, size, 1)
+    if order.endswith("pp"):
+        _choose(draw, mesh, "strict", [None, "megatron"])
+    elif draw(st.booleans(), label="leave axes of size 1 out of the order"):
+        order = "-".join(axis for axis in order.split("-") if sizes[axis] > 1) or "tp"
+    _set_unless(mesh, "order", order, "tp-cp-dp-pp")
     contract = _choose(draw, mesh, "contract", contracts)
     stage = sizes["tp"] * sizes["cp"] * sizes["dp"]
     if contract == "tp":
@@ -80,8 +85,10 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     else:
         ep = draw(st.sampled_from([*divisors(stage), stage, stage]), label="ep")
         _set_unless(mesh, "ep", ep, 1)
-        if contract != "dwdp":
-            _set_unless(mesh, "etp", draw(st.sampled_from(divisors(stage // ep)), label="etp"), 1)
+        etp = draw(st.sampled_from(divisors(stage // ep)), label="etp")
+        _set_unless(mesh, "etp", etp, 1)
+        if draw(st.booleans(), label="edp said"):
+            mesh["edp"] = stage // (ep * etp)
     _choose(draw, mesh, "expert_order", ["etp-ep-edp", *EXPERT_ORDERS])
     _choose(draw, mesh, "sp", SP)
     _choose(draw, mesh, "kv_exchange", ["ring", "all_gather"])
@@ -114,6 +121,7 @@ def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
         model["heads"] = math.lcm(tp, kv_heads) * draw(st.integers(1, 2), label="query heads a K/V head")
         model["kv_heads"] = kv_heads
         model["head_dim"] = draw(st.sampled_from([4, 128]), label="head_dim")
+        _choose(draw, model, "v_head_dim", [None, 6])
     model["vocab"] = draw(st.integers(1, 1000), label="vocab")
     dense = draw(st.sampled_from(["none", "none", "none", "first", "listed", "all"]), label="dense layers")
     if dense == "first":
@@ -125,7 +133,7 @@ def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
         model["dense_hidden"] = 64
     if dense != "all":
         model["experts"] = 0  # filled in by `experts`
-        model["expert_hidden"] = draw(st.sampled_from([8, 2048]), label="expert_hidden")
+        model["expert_hidden"] = draw(st.sampled_from([1728, 3456]), label="expert_hidden")  # any etp divides
         if draw(st.booleans(), label="shared expert"):
             model.update(shared_experts=1, shared_hidden=32)
     return model
@@ -161,7 +169,7 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple
     if kind in ("linear", "round_robin"):
         count = ep * (-(-(top_k + always) // ep) + draw(st.integers(0, 2)))
     else:
-        count = max(top_k + always, ep) + draw(st.integers(0, 9))
+        count = top_k + always + draw(st.integers(0, 9 + ep))
     if kind == "round_robin" or (kind == "remainder" and draw(st.booleans(), label="round robin too")):
         placement["kind"] = "round_robin"
     if kind == "remainder":
@@ -190,7 +198,7 @@ def clusters(draw: st.DrawFn, world: int) -> Scenario:
         cluster["placement"] = draw(shuffled(places))[:world]
     if scattered or draw(st.booleans(), label="nodes said"):
         cluster["nodes"] = nodes
-    _choose(draw, cluster, "nodes_per_island", divisors(nodes))
+    _choose(draw, cluster, "nodes_per_island", [*divisors(nodes), *range(2, min(nodes, 9))])
     return cluster
 
 
@@ -263,9 +271,9 @@ def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario
 def dtypes(draw: st.DrawFn) -> Scenario:
     """Declared sizes of what moves."""
     dtype: Scenario = {}
-    _choose(draw, dtype, "activations", ["bf16", "fp32"])
+    _choose(draw, dtype, "activations", ["bf16", "fp32", "fp16"])
     _choose(draw, dtype, "kv", ["bf16", "fp8", "fp32"])
-    _choose(draw, dtype, "dispatch", ["bf16", "fp8"])
+    _choose(draw, dtype, "dispatch", ["bf16", "fp8", "fp32"])
     _choose(draw, dtype, "combine", ["bf16", "fp32"])
     _choose(draw, dtype, "logits", ["fp32", "bf16"])
     _choose(draw, dtype, "weights", ["bf16", "fp8"])

@@ -112,6 +112,83 @@ def test_rank_and_groups() -> None:
     assert "dp      3 7 11 15" in run("rank", "six-cuts", "11").stdout
 
 
+def test_rank_says_what_the_gpu_holds() -> None:
+    holds = run_json("rank", "six-cuts", "11")["holds"]
+    assert (holds["layers"], holds["kv_heads"], holds["experts"]["slots"]) == ([1, 4], [4, 8], [22, 23])
+    text = run("rank", "six-cuts", "11").stdout
+    assert "    experts       22 23; inner width 0 to 2,047" in text
+    assert "K/V of 10,287,992 tokens, were nothing else in memory" in text
+
+
+def test_fits_says_yes_or_no() -> None:
+    fits = run_json("fits", "deepseek-v3-prefill-ep32", "--usable", "0.9")
+    assert (fits["fits"], fits["fullest"]["rank"]) == (True, 0)
+    assert fits["usable_bytes"] == int(0.9 * fits["hbm_bytes"])
+    on_one_node = ("--dp", "8", "--ep", "8", "--replica", "0")
+    no = run("fits", "deepseek-v3-prefill-ep32", *on_one_node)
+    assert (no.exit_code, no.stderr) == (1, "")
+    assert "DOES NOT FIT: 26.1 GB short, before any K/V" in no.stdout
+
+
+def test_causal_work() -> None:
+    rules = run_json("causal", "six-cuts")["rules"]
+    assert [rank["units"] for rank in rules["zigzag"]["ranks"]] == [8, 8]
+    assert [rank["units"] for rank in rules["contiguous"]["ranks"]] == [4, 12]
+    assert "chunks 0 and 3: 1 + 7 = 8 units" in run("causal", "six-cuts").stdout
+
+
+def test_several_tokens() -> None:
+    trips = run_json("trip", "six-cuts", "--tokens", "40,0-1,3:40")
+    names = [(token["replica"], token["position"], token["home"]) for token in trips["tokens"]]
+    assert names == [(2, 40, 11), (2, 0, 8), (2, 1, 8), (3, 40, 15)]
+    assert trips["tokens"][0]["log"]["node_crossings"] == 15
+    text = run("trip", "six-cuts", "--tokens", "40,3:40").stdout
+    assert "meet first in dispatch of layer 1" in text
+
+
+def test_decode_by_flag() -> None:
+    trip = run_json("trip", "six-cuts", "--phase", "decode")
+    assert trip["token"] == {"replica": 2, "position": 64, "home": 11}
+    assert trip["scenario"]["mesh"]["dispatch"] == "low_latency"
+    assert (trip["log"]["gpus_touched"], trip["log"]["comm_ops"]) == (21, 51)
+    relayed = run("trip", "six-cuts", "--phase", "decode", "--set", "mesh.dispatch=high_throughput")
+    assert relayed.stdout.splitlines()[-1].startswith("Trip log: 23/32 GPUs · 15 node crossings")
+
+
+def test_kv_owners_and_their_last_trip(tmp_path: Path) -> None:
+    owners = run_json("kv", "six-cuts")
+    assert (owners["ranks"], owners["elements"]) == ([10, 11, 26, 27], 16_384)
+    assert (
+        "GPUs 10, 11, 26, 27 keep 16,384 elements once: 32,768 bytes in bf16" in run("kv", "six-cuts").stdout
+    )
+    pool = tmp_path / "pool.toml"
+    pool.write_text(
+        HAND_WRITTEN.replace("tp = 2", "tp = 4").replace("cp = 2", "cp = 1").replace("gpu = 11", "slot = 0")
+    )
+    moved = run_json("kv", "six-cuts", "--to", str(pool))
+    assert (moved["bytes"], moved["crossings"]) == (32_768, 8)
+    assert "2.1 MB in 16 pieces" in run("kv", "six-cuts", "--to", str(pool), "--whole").stdout
+
+
+def test_phases_generate_and_lockstep() -> None:
+    assert [row["axis"] for row in run_json("phases", "six-cuts")["rows"]] == [
+        "dp",
+        "cp",
+        "sp",
+        "tp",
+        "ep",
+        "pp",
+    ]
+    assert "every stage is on the path" in run("phases", "six-cuts").stdout
+    assert [leg["name"] for leg in run_json("generate", "six-cuts", "--steps", "1")["legs"]] == [
+        "prefill",
+        "decode",
+    ]
+    assert "2 decode steps, 3 tokens" in run("generate", "six-cuts", "--steps", "2").stdout
+    assert run_json("lockstep", "six-cuts", "--loads", "1,2,0,4")["waited"] == [24, 16, 32, 0]
+    assert "55.6%" in run("lockstep", "six-cuts", "--loads", "1,2,0,4", "--dummy", "0.1").stdout
+
+
 def test_presets_name_their_sources() -> None:
     presets = run_json("presets")["presets"]
     assert {"six-cuts", "six-cuts-pp-inside-dp", "deepseek-v3-prefill-ep32"} <= {
@@ -147,12 +224,21 @@ WRONG = [
     (("trip", "six-cuts", "--ep", "3"), "mesh.ep=3 must divide"),
     (("trip", "six-cuts", "--set", "sp"), "must be TABLE.KEY=VALUE"),
     (("trip", "six-cuts", "--set", "token.gpu=99"), "must be a GPU of the mesh's 32"),
+    (("trip", "six-cuts", "--tokens", "1,x"), "--tokens='1,x' must be positions"),
+    (("trip", "six-cuts", "--tokens", "1,1"), "names position 1 of replica 2 twice"),
+    (("fits", "six-cuts", "--usable", "2"), "usable=2.0 must be a part of the memory"),
+    (("fits", "six-cuts", "--set", "cluster.hardware=a100"), "hardware.hbm_bytes=None is needed"),
+    (("causal", "six-cuts", "--cp", "131072", "--ep", "16"), "whose work can be listed"),
     (("rank", "six-cuts", "99"), "rank=99 must be a whole number from 0 to 31"),
     (("groups", "six-cuts", "--axis", "xp"), "axis='xp' has no groups"),
     (("groups", "six-cuts", "--dp", "1048576", "--ep", "16"), "ranks whose groups can all be listed"),
     (("export", "six-cuts", "--to", "trip.doc"), "has no format that ends so"),
     (("export", "six-cuts", "--to", "no-such-folder/trip.json"), "cannot be written"),
     (("export", "six-cuts", "--to", "t.json", "--hop", "99"), "must be a hop from 0 to 41"),
+    (("trip", "six-cuts", "--phase", "decode", "--position", "3"), "which decode does not compute again"),
+    (("trip", "six-cuts", "--phase", "later"), "must be prefill or decode"),
+    (("kv", "six-cuts", "--set", "mesh.dcp=2"), "mesh.dcp=2 cannot shard this cache"),
+    (("lockstep", "six-cuts", "--loads", "1,b"), "must be numbers joined by commas"),
     (("tripp", "six-cuts"), "Did you mean 'trip'?"),
     (("trip",), "Missing argument 'SCENARIO'"),
 ]

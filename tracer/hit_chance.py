@@ -20,7 +20,8 @@ class HitChance:
 
     p(e) = 1 - C(E-e, k)/C(E, k). With group-limited routing the token first keeps ``kept`` of ``groups``
     equal groups, then picks k experts of those alone: the mean of the same expression over all choices
-    of groups, counted by how many experts of the set a choice keeps.
+    of groups, counted by how many experts of the set a choice keeps. Ids from ``experts`` on are shared
+    experts served as routed ones: every token picks them.
 
     >>> HitChance(experts=32, top_k=2).of_count(16)
     0.7580645161290323
@@ -51,10 +52,16 @@ class HitChance:
     def of_set(self, experts: Iterable[int]) -> float:
         """Chance that a token picks at least one of these experts (ids, each once)."""
         distinct = set(experts)
+        if distinct and max(distinct) >= self.experts:
+            return 1.0
         if not self.limited:
             return self._remembered((len(distinct),))
         share = self.experts // self.groups
         return self._remembered(tuple(sorted(Counter(expert // share for expert in distinct).values())))
+
+    def picks_of(self, experts: Iterable[int]) -> float:
+        """Expected picks of a token among these experts."""
+        return sum(self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts))
 
     def _remembered(self, counts: tuple[int, ...]) -> float:
         if counts not in self._memo:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.hardware import hardware_preset
+from tracer.errors import ConfigError
 from tracer.kv_layout import kv_heads_of, positions_kept
 from tracer.kv_owners import kv_bytes_of_heads
+from tracer.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 class KvRoom:
     """One rank's share of the K/V of a replica's requests.
 
-    ``bytes_per_position`` covers the layers of its stage; ``hbm_bytes`` is the whole memory, None when the
-    scenario names no hardware. Nothing else that lives there (weights, activations) is taken off.
+    ``bytes_per_position`` covers the layers of its stage; ``free_bytes`` is the memory that weights leave
+    (``tracer.residency``), or all of it when the model does not state what they take; None when the
+    scenario names no hardware. Activations and the framework's own memory are not taken off.
     """
 
     rank: int
     positions: int
     requests: int
     bytes_per_position: int
-    hbm_bytes: int | None
+    free_bytes: int | None
+    weights_known: bool = True
 
     @property
     def kv_bytes(self) -> int:
@@ -35,7 +38,7 @@ class KvRoom:
     @property
     def left_bytes(self) -> int | None:
         """Memory that the K/V leaves; negative when it does not fit."""
-        return None if self.hbm_bytes is None else self.hbm_bytes - self.kv_bytes
+        return None if self.free_bytes is None else self.free_bytes - self.kv_bytes
 
     @property
     def positions_left(self) -> int | None:
@@ -50,7 +53,8 @@ class KvRoom:
             "requests": self.requests,
             "bytes_per_position": self.bytes_per_position,
             "kv_bytes": self.kv_bytes,
-            "hbm_bytes": self.hbm_bytes,
+            "free_bytes": self.free_bytes,
+            "weights_known": self.weights_known,
             "left_bytes": self.left_bytes,
             "positions_left": self.positions_left,
         }
@@ -63,18 +67,23 @@ def kv_room(scenario: Scenario, context: int | None = None, requests: int = 1) -
     """
     if context is None:
         context = scenario.position + 1 if scenario.decodes else scenario.token.prompt
-    mesh, hbm = scenario.mesh, hbm_bytes(scenario)
+    mesh = scenario.mesh
     rooms = []
     for stage, layers in enumerate(scenario.stage_layers):
         for rank in mesh.group(mesh.rank(tp=0, cp=0, dp=scenario.replica, pp=stage), "replica"):
             heads = len(kv_heads_of(scenario, mesh.dense.coordinate(rank, "tp")))
             each = kv_bytes_of_heads(scenario, heads) * layers
             kept = positions_kept(scenario, rank, context)
-            rooms.append(KvRoom(rank, kept, requests, each, hbm))
+            rooms.append(KvRoom(rank, kept, requests, each, *_free(scenario, rank)))
     return tuple(rooms)
 
 
-def hbm_bytes(scenario: Scenario) -> int | None:
-    """Memory of one GPU in bytes, when the scenario names hardware whose figure is known."""
-    name = scenario.cluster.hardware
-    return None if name is None else hardware_preset(name).hbm_bytes
+def _free(scenario: Scenario, rank: int) -> tuple[int | None, bool]:
+    """(memory that a rank's weights leave, whether the weights are known)."""
+    whole = hbm_bytes(scenario)
+    if whole is None:
+        return None, True
+    try:
+        return residency_of(scenario, rank).free_bytes, True
+    except ConfigError:
+        return whole, False

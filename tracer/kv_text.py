@@ -68,7 +68,6 @@ def _room_lines(rooms: list[KvRoom], hardware: str | None) -> list[str]:
         )
     if hardware is None:
         return [*lines, "note: name cluster.hardware to see what is left"]
-    return [
-        *lines,
-        f"note: left of the whole memory of {hardware}; weights and activations are not taken off",
-    ]
+    known = all(room.weights_known for room in rooms)
+    weights = "after weights" if known else "with the weights, whose sizes the model does not state,"
+    return [*lines, f"note: left of {hardware}'s memory {weights} and before activations"]

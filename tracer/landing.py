@@ -43,14 +43,15 @@ class Landing:
         return self.padded // (self.cp * self.tp)
 
     @property
-    def _is_zigzag(self) -> bool:
+    def is_zigzag(self) -> bool:
+        """Whether the prompt is cut zigzag; one CP rank has nothing to balance."""
         return self.zigzag and self.cp > 1
 
     def cp_of(self, positions: IntArray) -> IntArray:
         """CP coordinates of the homes of an array of positions."""
         import numpy as np
 
-        if not self._is_zigzag:
+        if not self.is_zigzag:
             return positions // (self.padded // self.cp)
         chunks = positions // (self.padded // (2 * self.cp))
         return np.minimum(chunks, 2 * self.cp - 1 - chunks)
@@ -58,7 +59,7 @@ class Landing:
     def place_of(self, position: int) -> tuple[int, int]:
         """(cp, tp) coordinates of the home of a position."""
         share = self.padded // self.cp
-        if self._is_zigzag:
+        if self.is_zigzag:
             chunk, offset = divmod(position, share // 2)
             second = chunk >= self.cp
             cp = 2 * self.cp - 1 - chunk if second else chunk
@@ -72,7 +73,7 @@ class Landing:
         rows = self.tokens_per_rank
         first, last = tp * rows, (tp + 1) * rows
         share = self.padded // self.cp
-        if not self._is_zigzag:
+        if not self.is_zigzag:
             return (range(cp * share + first, cp * share + last),)
         half = share // 2
         runs = []
@@ -81,6 +82,14 @@ class Landing:
             if low < high:
                 runs.append(range(chunk * half + low - start, chunk * half + high - start))
         return tuple(runs)
+
+    def positions_of_share(self, cp: int) -> tuple[range, ...]:
+        """Runs of positions (padding included) of a CP rank, all its TP ranks together: its chunks."""
+        share = self.padded // self.cp
+        if not self.is_zigzag:
+            return (range(cp * share, (cp + 1) * share),)
+        half = share // 2
+        return tuple(range(chunk * half, (chunk + 1) * half) for chunk in (cp, 2 * self.cp - 1 - cp))
 
     def first_position_on(self, cp: int, tp: int, gpu: int) -> int:
         """First prompt position that lands on a rank, never the last of the prompt.

@@ -114,7 +114,7 @@ def cp_cell(scenario: Scenario) -> Cell:
     carved = f" over cp {cp} and dcp {dcp}" if dcp > 1 else ""
     return Cell(
         f"K/V stays put{carved}; the query goes out ({format_bytes(query)} a layer) and partial outputs "
-        f"return ({format_bytes(partial)}); its context's K/V would be {format_bytes(own * scenario.position)}",
+        f"return ({format_bytes(partial)}); its context's K/V is {format_bytes(own * scenario.position)}",
         {"query_bytes": query, "partial_bytes": partial, "context_kv_bytes": own * scenario.position},
     )
 

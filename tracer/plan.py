@@ -115,7 +115,7 @@ def placed_experts(model: ModelSpec, plan: Plan) -> int:
         raise ConfigError(
             "mesh.shared_routed",
             True,
-            f"needs shared experts as wide as routed ones ({model.expert_hidden}), not {model.shared_hidden} in all",
+            f"needs shared experts as wide as the routed ({model.expert_hidden}), not {model.shared_hidden}",
             "drop it",
         )
     return experts + model.shared_experts

@@ -94,7 +94,7 @@ def _check_room(decode: Scenario) -> None:
     fullest = max(kv_room(decode, requests=requests), key=lambda room: room.kv_bytes)
     if fullest.left_bytes is None or fullest.left_bytes >= 0:
         return
-    fit = (fullest.hbm_bytes or 0) // max(1, fullest.positions * fullest.bytes_per_position)
+    fit = max(0, fullest.free_bytes or 0) // max(1, fullest.positions * fullest.bytes_per_position)
     smaller = "a larger tp, cp or pp" if not decode.need_model().mla else "a larger cp, dcp or pp"
     fix = (
         f"try {fit // decode.mesh.size_of('cp')} a CP rank (token.batch)"
@@ -105,6 +105,6 @@ def _check_room(decode: Scenario) -> None:
         "pools.decode",
         f"{requests} requests of {decode.position + 1:,} positions",
         f"cannot hold the K/V: GPU {fullest.rank} would keep {format_bytes(fullest.kv_bytes)} of "
-        f"{format_bytes(fullest.hbm_bytes or 0)}",
+        f"the {format_bytes(max(0, fullest.free_bytes or 0))} that weights leave",
         fix,
     )

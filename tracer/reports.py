@@ -11,6 +11,7 @@ from tracer.errors import ConfigError, nearest
 from tracer.mesh import GROUP_NAMES
 
 if TYPE_CHECKING:
+    from tracer.residency import Residency
     from tracer.scenario import Scenario
 
 SCHEMA = 1
@@ -19,15 +20,18 @@ SHOWN_MEMBERS = 8
 
 
 def rank_report(scenario: Scenario, rank: int) -> dict[str, Any]:
-    """One GPU: where it sits, its coordinates, and its groups.
+    """One GPU: where it sits, its coordinates, its groups, and what it holds.
 
-    A group of more than ``MAX_MEMBERS`` ranks is given as its count and first members.
+    A group of more than ``MAX_MEMBERS`` ranks is given as its count and first members. ``holds`` is null
+    where the scenario lacks what it takes to say it, and ``holds_missing`` then names that.
+    ``tracer/schema/rank.schema.json`` describes the report.
 
     Raises:
         ConfigError: when the rank is outside the mesh.
     """
     mesh, cluster = scenario.mesh, scenario.cluster
     coordinates = mesh.coordinates(rank)
+    held, missing = _held(scenario, rank)
     return {
         "schema": SCHEMA,
         "rank": rank,
@@ -36,7 +40,19 @@ def rank_report(scenario: Scenario, rank: int) -> dict[str, Any]:
         "island": cluster.island_of(rank),
         "coordinates": coordinates,
         "groups": {name: _members(mesh.group(rank, name)) for name in GROUP_NAMES},
+        "holds": None if held is None else held.to_dict(),
+        "holds_missing": missing,
     }
+
+
+def _held(scenario: Scenario, rank: int) -> tuple[Residency | None, str | None]:
+    """What the GPU holds, or the reason why that cannot be said."""
+    from tracer.residency import residency_of
+
+    try:
+        return residency_of(scenario, rank), None
+    except ConfigError as error:
+        return None, str(error)
 
 
 def _members(group: Sequence[int]) -> list[int] | dict[str, Any]:
@@ -74,6 +90,9 @@ def rank_text(scenario: Scenario, rank: int) -> str:
         "  groups",
     ]
     lines += [f"    {name:<8}{_short(members)}" for name, members in report["groups"].items()]
+    held, missing = _held(scenario, rank)
+    lines.append("  holds")
+    lines += [f"    {line}" for line in (f"not known: {missing}" if held is None else str(held)).splitlines()]
     return "\n".join(lines)
 
 

@@ -231,7 +231,10 @@ def _placements(
         return None, ()
     experts, ep = placed_experts(model, plan), mesh.size_of("ep")
     by_layer = tuple(
-        (number, Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts))
+        (
+            _moe_layer(number, model),
+            Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts),
+        )
         for number, slots in _by_layer("placement.slots_by_layer", given.pop("slots_by_layer", None))
     )
     if "redundant" in given or "redundant_at" in given:
@@ -240,6 +243,18 @@ def _placements(
         given["slots"] = _whole_list("placement.slots", given["slots"])
         given.setdefault("kind", "table")
     return Placement(experts, ep, **given), by_layer
+
+
+def _moe_layer(number: int, model: ModelSpec) -> int:
+    """A layer that may have a slot table of its own."""
+    if not (1 <= number <= model.layers and model.is_moe(number)):
+        raise ConfigError(
+            f"placement.slots_by_layer.{number}",
+            "a table",
+            f"is for a layer without experts, or outside 1 to {model.layers}",
+            "number MoE layers from 1",
+        )
+    return number
 
 
 def _redundant(given: Table, experts: int, ep: int) -> Placement:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("rank", type=int)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def rank_command(scenario: Scenario, rank: int, as_json: bool) -> None:
-    """Print what one GPU is and who its partners are.
+    """Print what one GPU is, who its partners are, and what it holds.
 
     \b
     Example:

@@ -11,6 +11,7 @@ import click
 from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
+    from tracer.replay import GenerationReport, ReplayReport
     from tracer.scenario import Scenario
 
 DIFFERS = 1
@@ -21,11 +22,21 @@ DIFFERS = 1
 @click.option("--tiny", is_flag=True, help="Shrink widths, layers and prompts; mesh and placement stay.")
 @click.option("--fault", metavar="NAME", help="Switch a known mistake on; --fault list names them.")
 @click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
+@click.option("--steps", default=2, show_default=True, help="With --phase decode: steps after prefill.")
+@click.option("--decode", metavar="SCENARIO", help="A decode pool that the K/V moves to; not with --tiny.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 def replay_command(
-    scenario: Scenario, tiny: bool, fault: str | None, weights_seed: int, as_json: bool
+    scenario: Scenario,
+    tiny: bool,
+    fault: str | None,
+    weights_seed: int,
+    steps: int,
+    decode: str | None,
+    as_json: bool,
 ) -> None:
     """Run a prefill on virtual GPUs: equal to one device, and moved as the trips say?
+
+    In decode, prefill and decode steps: the same, and K/V kept where it is claimed to be?
 
     SCENARIO is a preset, a .toml or .json scenario, or a Hugging Face config.json with mesh flags.
     Ends with exit code 1 when anything differs.
@@ -34,15 +45,22 @@ def replay_command(
     Example:
       tokentrip replay six-cuts --tiny
       tokentrip replay six-cuts --tiny --fault rope_local
+      tokentrip replay six-cuts --tiny --phase decode --steps 3
     """
-    from tracer.replay import replay
+    from tracer.presets import load_scenario
+    from tracer.replay import replay, replay_generation
     from tracer.replay.faults import MEANING
 
     if fault == "list":
         for name, meaning in MEANING.items():
             click.echo(f"{name:18}{meaning}")
         return
-    report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
+    report: GenerationReport | ReplayReport
+    if scenario.decodes or decode is not None:
+        pool = load_scenario(decode) if decode is not None else None
+        report = replay_generation(scenario, steps, pool, tiny=tiny, fault=fault, seed=weights_seed)
+    else:
+        report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
     click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
     if not report.ok:
         sys.exit(DIFFERS)

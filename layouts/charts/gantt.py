@@ -70,8 +70,11 @@ def _small(values: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _spec(values: NDArray[Any]) -> dict[str, str]:
-    """A typed array as plotly.js reads it; plotly.py would write ``base``, which may be anything, as a list."""
-    return {"dtype": f"{values.dtype.kind}{values.dtype.itemsize}", "bdata": b64encode(values.tobytes()).decode()}
+    """A typed array as plotly.js reads it; plotly.py would write ``base`` as a list."""
+    return {
+        "dtype": f"{values.dtype.kind}{values.dtype.itemsize}",
+        "bdata": b64encode(values.tobytes()).decode(),
+    }
 
 
 def _layout(timeline: Timeline, unit: str) -> dict[str, Any]:

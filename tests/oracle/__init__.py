@@ -1,11 +1,13 @@
 """A slow, plain, second opinion on a trip: loops over all ranks, written apart from the engine.
 
-Read in this order: ranks, islands, landing, decode, payloads, experts, moe, dense, walk.
+Read in this order: ranks, islands, landing, decode, payloads, experts, moe, dense, walk; then keepers
+and weights.
 """
 
 from oracle.landing import landing_table, token_home
 from oracle.ranks import AXES, GROUP_NAMES, OracleMesh
 from oracle.walk import OracleHop, OracleTrip, walk
+from oracle.weights import OracleWeights
 
 __all__ = [
     "AXES",
@@ -13,6 +15,7 @@ __all__ = [
     "OracleHop",
     "OracleMesh",
     "OracleTrip",
+    "OracleWeights",
     "landing_table",
     "token_home",
     "walk",

@@ -70,11 +70,10 @@ def all_rows(scenario: dict[str, Any], sender: int, where: ExpertMap) -> tuple[l
 
 
 def weight_pulls(scenario: dict[str, Any], sender: int, where: ExpertMap) -> list[Move]:
-    """`dwdp`: every expert that is not here comes from a rank that has it, picked or not."""
+    """`dwdp`: what is not here of any expert, picked or not, comes from the ranks that have a slice of it."""
     pulls: list[Move] = []
+    size = payloads.expert_slice(scenario, where.mesh.sizes["etp"])
     for expert in [*range(scenario["model"]["experts"]), *shared_ids(scenario)]:
         owners = where.gpus(expert, sender)
-        if sender not in owners:
-            size = payloads.expert_weights(scenario)
-            pulls.extend((owner, sender, size, "weights") for owner in owners)
+        pulls.extend((owner, sender, size, "weights") for owner in owners if owner != sender)
     return pulls

@@ -33,7 +33,9 @@ def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
     if _model(scenario, "kv_lora_rank"):
         elements = _model(scenario, "kv_lora_rank") + _model(scenario, "qk_rope_head_dim")
     else:
-        elements = max(1, _model(scenario, "kv_heads") // tp) * 2 * _model(scenario, "head_dim")
+        key_size = _model(scenario, "head_dim")
+        value_size = _model(scenario, "v_head_dim") or key_size
+        elements = max(1, _model(scenario, "kv_heads") // tp) * (key_size + value_size)
     return elements * _size(scenario, "kv")
 
 
@@ -74,6 +76,12 @@ def logits_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
     return vocabulary // tp * _size(scenario, "logits")
 
 
-def expert_weights(scenario: dict[str, Any]) -> int:
-    """One expert: gate, up and down projections."""
-    return 3 * _model(scenario, "hidden") * _model(scenario, "expert_hidden") * _size(scenario, "weights")
+def expert_slice(scenario: dict[str, Any], etp: int) -> int:
+    """What one etp rank has of an expert's gate, up and down projections."""
+    assert _model(scenario, "expert_hidden") % etp == 0
+    return (
+        3
+        * _model(scenario, "hidden")
+        * (_model(scenario, "expert_hidden") // etp)
+        * _size(scenario, "weights")
+    )

@@ -50,6 +50,7 @@ class OracleMesh:
         default_etp = self.sizes["tp"] if mesh.get("contract", "ep") == "tp" else 1
         self.sizes["etp"] = mesh.get("etp", default_etp)
         order = mesh.get("order", "tp-cp-dp-pp").split("-")
+        order += [axis for axis in DENSE if axis not in order]  # of size 1, or the scenario is refused
         expert_order = mesh.get("expert_order", "etp-ep-edp").split("-")
         self.coordinates = count_up(order, self.sizes)
         self.world = len(self.coordinates)

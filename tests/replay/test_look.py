@@ -120,3 +120,6 @@ def test_numbers_are_json(seen: Look) -> None:
     told = json.loads(json.dumps([each.to_dict() for each in seen.hops]))
     assert told[1]["kind"] == "all_gather"
     assert told[1]["states"][0][0]["shape"] == [16, 64]
+    attention = json.loads(json.dumps(seen.attentions[0].to_dict()))
+    assert [part["source_cp"] for part in attention["partials"]] == [1, 0]
+    assert json.loads(json.dumps(seen.routers[0].to_dict()))["experts"] == [5, 27]

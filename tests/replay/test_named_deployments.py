@@ -37,6 +37,22 @@ def test_agrees_with_the_closed_forms(reports: dict[str, ReplayReport], name: st
     assert [form.to_dict() for form in forms if not form.holds] == []
 
 
+def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayReport]) -> None:
+    """Td/2 over tp, Td/(2g) over cp, Td/4 a stage boundary, for each GPU; Td over ep by picks."""
+    from dataclasses import replace
+
+    report = reports["six-cuts"]
+    tokens, width, share = 64, report.scenario.need_model().need("hidden", "test"), 4
+    sent = {(form.layer, form.axis): form.sent for form in report.closed_forms}
+    assert set(sent[3, "tp"]) == {tokens * width // 2}
+    assert set(sent[3, "cp"]) == {tokens * width // (2 * share)}
+    assert set(sent[4, "pp"]) == {tokens * width // 4}
+    plan = replace(NAMED["six-cuts"].plan, dispatch="low_latency")
+    forms = replay(replace(NAMED["six-cuts"], plan=plan)).closed_forms
+    (form,) = [form for form in forms if (form.layer, form.axis) == (3, "ep")]
+    assert sum(form.sent) + form.kept == 16 * tokens * width
+
+
 def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:
     """A tiny scenario cuts and counts as the one it stands for."""
     from tracer.replay.tiny import shrink

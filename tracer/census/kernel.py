@@ -232,3 +232,21 @@ def order_by_source(sources: Any, ranks: int) -> tuple[Ints, Ints, Ints]:
         order[ends[sources[i]]] = i
         ends[sources[i]] += 1
     return order, starts, present
+
+
+@njit(nogil=True, cache=True)
+def first_repeat(picks: Any) -> int:
+    """Flat index of the first pick that repeats an earlier one of its row (-1 aside), or -1."""
+    for row in range(picks.shape[0]):
+        same = 0
+        for late in range(1, picks.shape[1]):
+            pick = picks[row, late]
+            for early in range(late):
+                same |= (picks[row, early] == pick) & (pick != -1)
+        if same:
+            for late in range(1, picks.shape[1]):
+                for early in range(late):
+                    if picks[row, early] == picks[row, late] and picks[row, late] != -1:
+                        found: int = row * picks.shape[1] + late
+                        return found
+    return -1

@@ -57,6 +57,7 @@ class Walk:
     homes: TokenHomes
     key_of: dict[int, int]
     tables: tuple[LayerTables, ...]
+    check_repeats: bool = False
 
     @property
     def small(self) -> bool:
@@ -78,7 +79,7 @@ class Walk:
         Raises:
             ConfigError: naming the element, for an expert that does not exist.
         """
-        from tracer.census.kernel import count_block
+        from tracer.census.kernel import count_block, first_repeat
 
         picks = self.picks.read(block.index, block.start, block.stop)
         runs, tables = self.homes.runs(block.start, block.stop), self.tables[self.key_of[block.layer]]
@@ -90,6 +91,8 @@ class Walk:
             order, shape = rows if order is None else order, None
             residues = np.zeros_like(rows) if residues is None else residues
             picks = picks.astype(np.int64)
+        if self.check_repeats and (bad := first_repeat(picks)) >= 0:
+            _refuse_repeat(block, picks, bad)
         experts = tables.targets.ep_ranks.shape[2]
         for column in range(self.layout.peers.shape[1]):
             sources = np.ascontiguousarray(self.layout.peers[runs.sources, column])
@@ -120,6 +123,16 @@ def _refuse(block: Block, picks: Picks, flat: int, experts: int) -> None:
         int(picks[row, column]),
         f"must be an expert from 0 to {experts - 1}, or -1 for none",
         "check the model, the layer axis, or whether ids are of physical slots",
+    )
+
+
+def _refuse_repeat(block: Block, picks: Picks, flat: int) -> None:
+    row, column = divmod(flat, picks.shape[1])
+    raise ConfigError(
+        f"picks[{block.index}, {block.start + row}, {column}]",
+        int(picks[row, column]),
+        "repeats an expert of the same token, which top-k never does",
+        "check the order of the axes: [layers, tokens, k]",
     )
 
 

@@ -12,6 +12,7 @@ from tracer.census.result import Census, CensusPart
 from tracer.census.run import LayerTables, Walk, count_blocks
 from tracer.census.traffic import stage_traffic
 from tracer.errors import ConfigError, whole_number
+from tracer.picks.source import WithShared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,20 +29,22 @@ def take_census(
     homes: TokenHomes | None = None,
     by_layer: bool = False,
     threads: int = 2,
+    check_repeats: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Census:
     """Count every pick of a batch.
 
     ``homes`` says where tokens start; without it they are split evenly and in order over stage 0's ranks.
     Picks have one layer for each MoE layer of the model, or for each layer (dense ones are passed over);
-    fewer are taken for the first MoE layers, and a note says so. ``by_layer`` keeps layers apart.
+    fewer are taken for the first MoE layers, and a note says so. ``by_layer`` keeps layers apart;
+    ``check_repeats`` refuses a token that names an expert twice.
 
     Raises:
         ConfigError: for picks, homes or sizes that do not fit, or when numba is not installed.
     """
     need_numba()
     whole_number("threads", threads)
-    walk, layers, notes = plan_walk(scenario, picks, homes)
+    walk, layers, notes = plan_walk(scenario, picks, homes, check_repeats=check_repeats)
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
@@ -72,7 +75,7 @@ def need_numba() -> None:
 
 
 def plan_walk(
-    scenario: Scenario, picks: PickSource, homes: TokenHomes | None
+    scenario: Scenario, picks: PickSource, homes: TokenHomes | None, *, check_repeats: bool = False
 ) -> tuple[Walk, tuple[int, ...], tuple[str, ...]]:
     """(walk, layers of the model in the order of the picks, notes).
 
@@ -87,6 +90,8 @@ def plan_walk(
             "picks", f"{picks.top_k} picks a token", f"are more than the model's {model.experts} experts",
             "check the order of the axes: [layers, tokens, k]",
         )  # fmt: skip
+    if scenario.always_picked:
+        picks = WithShared(picks, tuple(scenario.always_picked))
     if homes is None:
         homes = EvenHomes(picks.tokens, layout.sources)
     if homes.tokens != picks.tokens:
@@ -104,7 +109,7 @@ def plan_walk(
             targets = layout.targets(layer)
             tables.append(LayerTables(targets, layout.tables(layer, targets)))
         key_of[layer] = keys[key]
-    return Walk(layout, picks, homes, key_of, tuple(tables)), layers, notes
+    return Walk(layout, picks, homes, key_of, tuple(tables), check_repeats), layers, notes
 
 
 def _match_layers(

@@ -5,7 +5,9 @@
 every row's itinerary, the engine's own, and ``run`` moves what it says. Then the model: ``ends`` (the
 embedding and the LM head), ``attention``, ``feed_forward``, ``moe`` and its three contracts, ordered by
 ``forward``. ``one_device`` is the same model without a mesh; ``checks``, ``trips`` and ``closed_forms``
-compare, ``prove`` reports, and ``look`` shows one token's numbers.
+compare, ``prove`` reports, and ``hop_numbers`` shows one token's numbers. ``generation`` goes on: K/V that
+``kv_store`` kept, ``pool_move`` to another pool, and steps of a ``decode_batch`` through
+``decode_attention``.
 
 >>> from tracer import load_scenario
 >>> from tracer.replay import replay
@@ -14,8 +16,19 @@ True
 """
 
 from tracer.replay.faults import Fault, faults_of
-from tracer.replay.look import Look, look
+from tracer.replay.generation import replay_generation
+from tracer.replay.generation_report import GenerationReport
+from tracer.replay.hop_numbers import Look, look
 from tracer.replay.prove import replay
 from tracer.replay.report import ReplayReport
 
-__all__ = ["Fault", "Look", "ReplayReport", "faults_of", "look", "replay"]
+__all__ = [
+    "Fault",
+    "GenerationReport",
+    "Look",
+    "ReplayReport",
+    "faults_of",
+    "look",
+    "replay",
+    "replay_generation",
+]

@@ -10,6 +10,7 @@ import numpy as np
 from tracer.hop import HopKind, Part
 from tracer.replay import grouped_attention, latent_attention
 from tracer.replay.faults import Fault
+from tracer.replay.kv_store import keep_kv
 from tracer.replay.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.replay.run import SUMS
 
@@ -46,7 +47,7 @@ def project(run: Run, gpu: Gpu, layer: int) -> None:
     queries, stored = kind.project(run.scenario.need_model(), gpu.weights, layer, rows.values, places)
     run.put(gpu, "q", rows.keys, queries)
     run.put(gpu, "kv", rows.keys, stored)
-    run.put(gpu, f"kv.{layer}", rows.keys, stored)
+    keep_kv(run, gpu, layer, rows.keys, stored)
 
 
 def _attend_and_project(run: Run, gpu: Gpu, layer: int) -> None:

@@ -43,17 +43,18 @@ class Batch:
     to_head: BoolArray
 
     @classmethod
-    def of(cls, scenario: Scenario, prompts: Sequence[int] | None, seed: int) -> Batch:
+    def of(cls, scenario: Scenario, prompts: Sequence[int] | None, seed: int, room: int = 0) -> Batch:
         """Prompts of a scenario: all of its length, or one length a replica (0: idle).
 
-        An idle replica runs a dummy batch: one row on each rank that a token can land on.
+        Ids leave ``room`` for so many new tokens a prompt. An idle replica runs a dummy batch: one row on
+        each rank that a token can land on.
 
         Raises:
             ConfigError: when the lengths do not fit the replicas, or all are idle.
         """
         lengths = prompt_lengths(scenario, prompts)
         landings = [landing_of(scenario, length) for length in lengths]
-        span = max(landing.padded for landing in landings)
+        span = max(landing.padded for landing in landings) + room
         tables = [_rows_of(scenario, replica, landing) for replica, landing in enumerate(landings)]
         replica, position, cp, index, share, home = np.concatenate(tables, axis=1)
         limits = np.array(lengths)[replica]

@@ -1,4 +1,4 @@
-"""One prefill on the mesh, in the order a token travels."""
+"""One prefill, or one decode step, on the mesh, in the order a token travels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tracer.replay.attention import attention_block
+from tracer.replay.decode_attention import decode_attention_block
 from tracer.replay.ends import land_and_embed, lm_head, pass_on
 from tracer.replay.feed_forward import dense_block
 from tracer.replay.moe import moe_block
@@ -14,6 +15,8 @@ from tracer.replay.rows import MissingRowError
 from tracer.replay.shards import stage_layers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tracer.replay.run import Run
 
 
@@ -23,6 +26,19 @@ def prefill_on_mesh(run: Run) -> None:
     Raises:
         MissingRowError: when a GPU needs a row that the plan never sent it.
     """
+    _on_mesh(run, attention_block)
+
+
+def decode_on_mesh(run: Run) -> None:
+    """The same for a step's new tokens, whose queries meet the K/V that is kept.
+
+    Raises:
+        MissingRowError: as :func:`prefill_on_mesh`.
+    """
+    _on_mesh(run, decode_attention_block)
+
+
+def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     scenario = run.scenario
     with _at("embedding"):
         land_and_embed(run)
@@ -30,7 +46,7 @@ def prefill_on_mesh(run: Run) -> None:
         layers = stage_layers(scenario, stage)
         for layer in layers:
             with _at(f"layer {layer} attention"):
-                attention_block(run, layer)
+                attend(run, layer)
             moe = scenario.need_model().is_moe(layer)
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,19 +77,6 @@ class Ledger:
             total += rows * self.bytes_of(entry)
         return total
 
-    def elements_sent(self, place: Place, ranks: int) -> list[int]:
-        """Elements that each rank sent in a hop of all tokens."""
-        found = [0] * ranks
-        for entry in self.sent:
-            if entry.place == place:
-                for rank, rows in Counter(entry.src.tolist()).items():
-                    found[rank] += rows * entry.elements
-        return found
-
-    def places(self) -> list[Place]:
-        """Hops in which anything moved, in order."""
-        return list(dict.fromkeys(entry.place for entry in self.sent))
-
     def moves_by_token(self) -> dict[int, Moves]:
         """What carried each token, hop by hop in any order, pulled weights included."""
         found: dict[int, Moves] = {}
@@ -116,6 +102,8 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
     if kind is HopKind.DISPATCH:
         low_latency = scenario.plan.contract == Contract.EP and scenario.plan.dispatch == "low_latency"
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
+    if kind is HopKind.PARTIALS_RETURN:
+        return _partial_bytes(scenario, elements)
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,
@@ -124,3 +112,11 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         HopKind.WEIGHT_PULL: dtype.weights,
     }
     return elements * BYTES[declared.get(kind, dtype.activations)]
+
+
+def _partial_bytes(scenario: Scenario, elements: int) -> int:
+    """A partial attention: for each head an output in the activations' dtype, and m and ℓ in FP32."""
+    model = scenario.need_model()
+    width = model.need("kv_lora_rank" if model.mla else "v_head_dim", "size a partial output")
+    heads = elements // (width + 2)
+    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES["fp32"])

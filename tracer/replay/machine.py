@@ -51,18 +51,19 @@ class Gpu:
             raise MissingRowError(f"GPU {self.rank} lacks row {error.key} of {tensor}") from None
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of its rows in memory, as float64 and int64."""
-        return sum(rows.keys.nbytes + rows.values.nbytes for rows in self.rows.values())
+    def live_bytes(self) -> int:
+        """Bytes of its rows and of pulled weights in memory, as float64 and int64."""
+        rows = sum(rows.keys.nbytes + rows.values.nbytes for rows in self.rows.values())
+        return rows + sum(array.nbytes for buffer in self.pulled for array in buffer.values())
 
 
 @dataclass(slots=True)
 class Machine:
-    """All GPUs of a mesh, the ledger of what they sent, and the most their rows ever took."""
+    """All GPUs of a mesh, the ledger of what they sent, and the most their live arrays ever took."""
 
     gpus: list[Gpu]
     ledger: Ledger
-    peak_row_bytes: int = 0
+    peak_live_bytes: int = 0
 
     def send(
         self,
@@ -103,5 +104,5 @@ class Machine:
         gpu.rows[tensor] = held.added(keys, values) if role in SUMMED_ROLES else held.placed(keys, values)
 
     def note_memory(self) -> None:
-        """Remember the most that all rows took together."""
-        self.peak_row_bytes = max(self.peak_row_bytes, sum(gpu.row_bytes for gpu in self.gpus))
+        """Remember the most that all rows and pulled weights took together."""
+        self.peak_live_bytes = max(self.peak_live_bytes, sum(gpu.live_bytes for gpu in self.gpus))

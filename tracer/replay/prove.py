@@ -90,8 +90,8 @@ def start(
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
-    _check_size(scenario)
-    _check_rows(scenario, prompt_lengths(scenario, prompts))
+    check_size(scenario)
+    check_rows(scenario, prompt_lengths(scenario, prompts))
     batch = Batch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.need_model(), seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
@@ -110,10 +110,10 @@ def execute(run: Run) -> str | None:
 
 
 def memory_bytes(run: Run) -> int:
-    """Most bytes of all rows at once, and the weights, counted once where GPUs hold views of one array."""
+    """Most bytes of all live arrays at once, and the weights, once where GPUs hold views of one array."""
     weights = [value for gpu in run.machine.gpus for value in gpu.weights.values()]
     owners = [value if value.base is None else value.base for value in weights]
-    return run.machine.peak_row_bytes + sum({id(each): each.nbytes for each in owners}.values())
+    return run.machine.peak_live_bytes + sum({id(each): each.nbytes for each in owners}.values())
 
 
 def first_difference(run: Run, comparison: Comparison, broken: str | None = None) -> str | None:
@@ -132,11 +132,11 @@ def first_difference(run: Run, comparison: Comparison, broken: str | None = None
     for row, place in run.walk.left_over()[:1]:
         told = f"layer {place.layer} {place.kind} ({place.part}) of row {row} was never made"
         found.append(((*place_order(place.layer, place.part), 2, row, 0), told))
-    told = [min(found)[1]] if found else []
-    return "; ".join([*told, *([f"stopped in {broken}"] if broken else [])]) or None
+    both = [min(found)[1]] if found else []
+    return "; ".join([*both, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
-def _check_size(scenario: Scenario) -> None:
+def check_size(scenario: Scenario) -> None:
     """Refuse a model whose weights would not fit as float64.
 
     Raises:
@@ -157,7 +157,7 @@ def _check_size(scenario: Scenario) -> None:
         )
 
 
-def _check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
+def check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
     """Refuse a batch, or a mesh, that would take too long.
 
     Raises:

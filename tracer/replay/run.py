@@ -34,7 +34,8 @@ class Run:
     """One replay in progress.
 
     ``picks`` are the routers' choices, ``[layer][row]``; ``stays`` counts by layer the messages that a
-    low-latency dispatch does not send, because the expert is on the dispatching GPU.
+    low-latency dispatch does not send, because the expert is on the dispatching GPU. ``context_bytes`` is
+    what pass-KV moved of K/V that is not the step's own.
     """
 
     scenario: Scenario
@@ -46,6 +47,7 @@ class Run:
     watch: Watch | None = None
     picks: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     stays: dict[int, int] = field(default_factory=dict)
+    context_bytes: int = 0
 
     def stage_gpus(self, stage: int) -> list[Gpu]:
         """GPUs of a stage, ascending."""
@@ -101,10 +103,11 @@ class Run:
                 self.watch.look(self.machine, place, tensor, token_of)
 
     def where(self, row: int, layer: int) -> Where:
-        """Where the MoE block of a row is, with the experts its router picked."""
+        """Where the MoE block of a row is, with the experts picked for it."""
         batch, stage = self.batch, self.stage_of_layer(layer)
         home = self.scenario.mesh.moved(int(batch.home[row]), "pp", stage)
         picks = self.picks.get(layer, {}).get(row, ())
+        picks = (*picks, *self.scenario.always_picked)
         return Where(layer, stage, int(batch.position[row]), home, Part.MOE, picks)
 
     def add_to_hidden(self, gpu: Gpu, tensor: str) -> None:

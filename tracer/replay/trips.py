@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.hop import Hop, HopKind, Part
-from tracer.itinerary import Rider, prefill
+from tracer.itinerary import Rider, itinerary
 from tracer.replay.ledger import Move, Moves, Place
 from tracer.trip import iterate_hops
 
@@ -96,8 +96,10 @@ def _hops(run: Run, row: int) -> Iterator[Hop]:
     if batch.ids[row] >= 0:
         yield from iterate_hops(token_scenario(run, row))
         return
-    rider = Rider(int(batch.position[row]), int(batch.home[row]), False, _picks(run, row))
-    for build, where in prefill(run.scenario, rider):
+    always = run.scenario.always_picked
+    picks = {layer: (*experts, *always) for layer, experts in _picks(run, row).items()}
+    rider = Rider(int(batch.position[row]), int(batch.home[row]), False, picks)
+    for build, where in itinerary(run.scenario, rider):
         yield build(run.scenario, where)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracer import hops
 from tracer.hop import HopKind, Part, Transfer, Where
-from tracer.itinerary import prefill
+from tracer.itinerary import itinerary
 
 if TYPE_CHECKING:
     from tracer.itinerary import HopBuilder, Rider, Stop
@@ -37,7 +37,7 @@ class Walk:
 
     def __init__(self, scenario: Scenario, riders: list[Rider]) -> None:
         self._scenario = scenario
-        self._stops: list[Iterator[Stop]] = [prefill(scenario, rider) for rider in riders]
+        self._stops: list[Iterator[Stop]] = [itinerary(scenario, rider) for rider in riders]
         self._next: list[Stop | None] = [next(stops, None) for stops in self._stops]
         self._plans: dict[tuple[HopBuilder, int], tuple[Transfer, ...]] = {}
 

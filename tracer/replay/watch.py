@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,6 +67,16 @@ class AttentionNumbers:
     merged: FloatArray
     output_shape: Shape
 
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as JSON values."""
+        names = ("top", "total", "weight", "out")
+        parts = [
+            {"source_cp": part.source_cp} | {name: getattr(part, name).tolist() for name in names}
+            for part in self.partials
+        ]
+        told = {"layer": self.layer, "rank": self.rank, "output_shape": list(self.output_shape)}
+        return told | {"partials": parts, "merged": self.merged.tolist()}
+
 
 @dataclass(frozen=True, slots=True)
 class RouterNumbers:
@@ -80,6 +90,12 @@ class RouterNumbers:
     scores: FloatArray
     experts: IntArray
     weights: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as JSON values."""
+        names = ("logits", "scores", "experts", "weights")
+        told = {"layer": self.layer, "rank": self.rank}
+        return told | {name: getattr(self, name).tolist() for name in names}
 
 
 @dataclass(slots=True)

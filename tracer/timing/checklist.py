@@ -38,9 +38,9 @@ def dwdp_checklist(group: MoeGroup, batch: Batch, *, tp: int = 1, islands: int =
     """
     return (
         _phase(batch),
-        _window(group, batch),
         _fabric(group, islands),
         Check("tensor parallelism", tp == 1, f"tp = {tp}; the known implementations need 1"),
+        _window(group, batch),
         _memory(group),
         _buffers(group),
     )
@@ -77,7 +77,11 @@ def _memory(group: MoeGroup) -> Check:
 def _buffers(group: MoeGroup) -> Check:
     each = group.remote_bytes / 1e9
     holds = group.kept < group.experts
-    why = f"{BUFFERS} buffers of {each:.3g} GB" if holds else "every rank keeps every expert: plain data parallelism"
+    why = (
+        f"{BUFFERS} buffers of {each:.3g} GB"
+        if holds
+        else "every rank keeps every expert: plain data parallelism"
+    )
     return Check("something to pull", holds, why)
 
 

@@ -13,9 +13,13 @@ def check_seconds(field: str, value: object, *, zero: bool = False) -> float:
     Raises:
         ConfigError: naming ``field``.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
-        if value > 0 or (zero and value == 0):
-            return float(value)
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and isfinite(value)
+        and (value > 0 or (zero and value == 0))
+    ):
+        return float(value)
     rule = f"must be a finite number of seconds {'of 0 or more' if zero else 'above 0'}"
     raise ConfigError(field, value, rule, "try 0" if zero else "try 1e-3")
 
@@ -26,9 +30,13 @@ def check_amount(field: str, value: object, *, zero: bool = True) -> float:
     Raises:
         ConfigError: naming ``field``.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
-        if value > 0 or (zero and value == 0):
-            return float(value)
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and isfinite(value)
+        and (value > 0 or (zero and value == 0))
+    ):
+        return float(value)
     rule = f"must be a finite number {'of 0 or more' if zero else 'above 0'}"
     raise ConfigError(field, value, rule, "try 0" if zero else "try 1")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.plan import Contract
@@ -12,6 +12,7 @@ from tracer.timing.dwdp import LayerContest, contest
 from tracer.timing.operators import dense_layer
 from tracer.timing.rendezvous import waiting_share
 from tracer.timing.roofline import layer_time
+from tracer.timing.units import format_seconds
 
 if TYPE_CHECKING:
     from tracer.timing.batch import Batch
@@ -44,10 +45,13 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One contract's pass: seconds of work, and seconds until the first token with queueing (inf: overload)."""
+    """One contract's pass: seconds of work, and until the first token with queueing (inf: overload)."""
 
     pass_seconds: float
     ttft_seconds: float
+
+    def __str__(self) -> str:
+        return f"pass {format_seconds(self.pass_seconds)}, first token {format_seconds(self.ttft_seconds)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +74,35 @@ class Choice:
         lines = [
             f"contract {self.contract}: {self.reason}",
             f"  copy {self.copy_seconds * 1e3:.3g} ms a layer, window {self.window_seconds * 1e3:.3g} ms",
-            f"  tokens move : pass {self.tokens.pass_seconds:.3g} s, first token {self.tokens.ttft_seconds:.3g} s",
-            f"  weights move: pass {self.weights.pass_seconds:.3g} s, first token {self.weights.ttft_seconds:.3g} s",
+            f"  tokens move : {self.tokens}",
+            f"  weights move: {self.weights}",
         ]
         return "\n".join([*lines, *(f"  {check}" for check in self.checks)])
 
 
 def choose_contract(
-    group: MoeGroup, workload: Workload, *, tp: int = 1, islands: int = 1, seed: int = 0
+    group: MoeGroup,
+    workload: Workload,
+    *,
+    tp: int = 1,
+    islands: int = 1,
+    exchange_seconds: float | None = None,
+    seed: int = 0,
 ) -> Choice:
     """``dwdp`` where every check holds, it is faster and keeps the TTFT limit; else tokens move.
 
     Tokens move as the group's ``copies`` say: ``ag_rs`` for ``all``, else ``ep``. Waiting at rendezvous is
-    simulated from ``length_cv`` and charged to tokens. Queueing is M/D/1 a rank: ρ/(2(1-ρ)) passes.
+    simulated from ``length_cv`` and charged to tokens; ``exchange_seconds`` replaces the group's own
+    dispatch and combine of a layer (relays, several islands). Queueing is M/D/1 a rank: ρ/(2(1-ρ)) passes.
 
     Raises:
         ConfigError: for a size the model lacks, or a rate no source states.
     """
     found = contest(group, workload.batch)
+    if exchange_seconds is not None:
+        found = replace(
+            found, exchange_seconds=check_seconds("exchange_seconds", exchange_seconds, zero=True)
+        )
     checks = dwdp_checklist(group, workload.batch, tp=tp, islands=islands)
     rest = _dense_seconds(group, workload.batch)
     waiting = waiting_share(group.ranks, workload.length_cv, trials=4_000, seed=seed).share
@@ -138,9 +153,7 @@ def _against(
     return None
 
 
-def _in_favour(
-    found: LayerContest, tokens: Forecast, weights: Forecast, limit: float | None
-) -> str:
+def _in_favour(found: LayerContest, tokens: Forecast, weights: Forecast, limit: float | None) -> str:
     gain = tokens.pass_seconds / weights.pass_seconds
     missed = limit is not None and weights.ttft_seconds > limit
     late = f"; neither contract keeps the limit of {limit:g} s" if missed else ""

@@ -55,9 +55,7 @@ class Comparison:
             "assumptions": self.assumptions,
             "median_error": self.median_error,
             "worst_error": self.worst_error,
-            "rows": [
-                {name: getattr(row, name) for name in (*Row.__slots__, "error")} for row in self.rows
-            ],
+            "rows": [{name: getattr(row, name) for name in (*Row.__slots__, "error")} for row in self.rows],
         }
 
     def __str__(self) -> str:

@@ -30,7 +30,8 @@ class DecodePipeline:
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time."""
-        return 1.0 - self.start.size * self.stage_seconds / (self.makespan * self.start.shape[1])
+        share: float = 1.0 - self.start.size * self.stage_seconds / (self.makespan * self.start.shape[1])
+        return share
 
     @property
     def seconds_per_token(self) -> float:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.cluster import Tier
+from tracer.expected_moe import RowBytes
+from tracer.hop import HopKind
 from tracer.timing.checks import check_amount
 from tracer.timing.links import LinkRates, transfer_seconds
 
 if TYPE_CHECKING:
     from tracer.expected_dispatch import DispatchCopies
-    from tracer.scenario import Scenario
+    from tracer.expected_traffic import ExpectedTraffic
 
 DISPATCH, COMBINE = "dispatch", "combine"
 
@@ -86,41 +88,22 @@ def batch_exchange(
 
 
 def moe_exchange(
-    scenario: Scenario, tokens: int, rates: LinkRates, *, overlapped: bool = True
+    traffic: ExpectedTraffic, rates: LinkRates, *, overlapped: bool = True
 ) -> dict[str, ExchangeTime]:
-    """Dispatch and combine of one MoE layer with ``tokens`` tokens a replica; empty when neither moves.
+    """Dispatch and combine of one MoE layer, from a scenario's expected traffic; empty when neither moves.
 
-    Uniform picks; contract ``ep`` by expected copies, ``ag_rs`` all rows to all peers and back.
-
-    Raises:
-        ConfigError: for a mesh too large to sum over.
+    Contracts ``ep`` and ``ag_rs``: both ways move as many copies, in rows of their own size.
     """
-    from tracer.expected_moe import RowBytes, average_copies, dispatched_rows
-    from tracer.plan import Contract
-
-    mesh, plan = scenario.mesh, scenario.plan
-    if plan.contract not in (Contract.EP, Contract.AG_RS) or mesh.size_of("ep") * mesh.size_of("etp") == 1:
+    line = traffic.axis("ep")
+    if line is None or line.part == HopKind.WEIGHT_PULL:
         return {}
-    rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario)
-    sizes = {DISPATCH: size.dispatch, COMBINE: size.combine}
-    if plan.contract == Contract.AG_RS:
-        nvlink, ib = _all_peers(scenario)
-        return {
-            name: exchange_time(nvlink * rows * each, ib * rows * each, rates, overlapped=overlapped)
-            for name, each in sizes.items()
-        }
-    copies, low = average_copies(scenario), plan.dispatch == "low_latency"
+    size = RowBytes.of(traffic.scenario)
     return {
-        name: batch_exchange(copies, rows, each, rates, low_latency=low, overlapped=overlapped)
-        for name, each in sizes.items()
+        name: exchange_time(
+            line.nvlink_bytes * each / size.both,
+            line.ib_bytes * each / size.both,
+            rates,
+            overlapped=overlapped,
+        )
+        for name, each in ((DISPATCH, size.dispatch), (COMBINE, size.combine))
     }
-
-
-def _all_peers(scenario: Scenario) -> tuple[float, float]:
-    """Copies of a row over (NVLink, IB) when it goes to every other rank of the dispatch group."""
-    from tracer.rank_places import islands_of, pair_crossing_share
-
-    mesh = scenario.mesh
-    peers = mesh.size_of("etp") * mesh.size_of("ep") - 1
-    share = pair_crossing_share(islands_of(scenario.cluster, mesh.groups("dispatch")))
-    return peers * (1 - share), peers * share

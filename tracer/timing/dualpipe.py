@@ -101,7 +101,7 @@ class Schedule:
     @property
     def busy_seconds(self) -> NDArray[np.float64]:
         """Seconds each stage works, [stages]."""
-        return np.bincount(self.stage, self.seconds, self.stages)
+        return np.bincount(self.stage, self.seconds, self.stages).astype(np.float64)
 
     @property
     def bubble_seconds(self) -> NDArray[np.float64]:

@@ -81,7 +81,9 @@ def contest(group: MoeGroup, batch: Batch, *, plain: bool = False) -> LayerConte
     shared = expert_load(group.spec, tokens * group.ranks, 1 / group.ranks, own_pairs=picks)
     own = expert_load(group.spec, tokens)
     dep, dwdp = (
-        layer_time(moe_layer(group.spec, batch, load, output=group.output_weights), group.hardware, rows=False)
+        layer_time(
+            moe_layer(group.spec, batch, load, output=group.output_weights), group.hardware, rows=False
+        )
         for load in (shared, own)
     )
     return LayerContest(

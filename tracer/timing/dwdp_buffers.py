@@ -55,7 +55,9 @@ def run_pass(
     if check_seconds("dwdp.slowdown", slowdown) < 1:
         raise ConfigError("dwdp.slowdown", slowdown, "must be 1 or more", "try 1.0")
     clock = check_seconds("dwdp.lead_seconds", lead_seconds, zero=True)
-    looked_at, worked, copied = [], [], []
+    looked_at: list[tuple[float, float]] = []
+    worked: list[tuple[float, float]] = []
+    copied: list[tuple[float, float]] = []
     for layer in range(layers):
         while len(copied) < min(layers, layer + buffers):
             released = worked[len(copied) - buffers][1] if len(copied) >= buffers else 0.0
@@ -69,9 +71,7 @@ def run_pass(
     return PassSlices(tuple(looked_at), tuple(worked), tuple(copied))
 
 
-def slowed_end(
-    start: float, seconds: float, busy: Iterable[tuple[float, float]], slowdown: float
-) -> float:
+def slowed_end(start: float, seconds: float, busy: Iterable[tuple[float, float]], slowdown: float) -> float:
     """End of ``seconds`` of work from ``start`` on, ``slowdown`` times slower within the ``busy`` spans.
 
     Spans are in order and do not overlap.

@@ -16,7 +16,7 @@ SLICE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """How much longer a rank's pull takes than alone: the mean over ranks and trials, and its standard error."""
+    """How much longer a pull takes than alone: mean over ranks and trials, and its standard error."""
 
     mean: float
     error: float
@@ -84,7 +84,11 @@ def stretch(
     """
     whole_number("pull.trials", trials, at_least=2)
     source_seconds = check_amount("pull.source_bytes", source_bytes, zero=False) / bytes_per_s
-    slices = 1 if slice_bytes is None else max(1, round(source_bytes / check_amount("pull.slice_bytes", slice_bytes, zero=False)))
+    slices = (
+        1
+        if slice_bytes is None
+        else max(1, round(source_bytes / check_amount("pull.slice_bytes", slice_bytes, zero=False)))
+    )
     alone = source_seconds * (ranks - 1)
     draw = Random(seed)
     means = []

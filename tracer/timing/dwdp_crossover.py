@@ -19,7 +19,7 @@ MAX_SEQUENCES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Shortest prompt at which DWDP is no slower than DEP, for a batch and a fabric; None when there is none."""
+    """Shortest prompt at which DWDP is no slower, for a batch and a fabric; None when there is none."""
 
     sequences: int
     bytes_per_s: float

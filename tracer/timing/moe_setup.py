@@ -27,7 +27,8 @@ class MoeGroup:
     ``copies`` says how a token travels: ``picks`` one copy a pick (as the sources count), ``distinct`` one
     a distinct GPU, ``all`` to every other rank (all-gather). ``local_experts`` is what a rank keeps: an
     even share unless more are kept (redundancy). ``fabric_share`` is the part of the fabric's rate that
-    copies reach. ``output_weights`` is the storage of attention's output projection where it differs. Rows are dispatched in the experts' storage format and combined in BF16.
+    copies reach. ``output_weights`` is the storage of attention's output projection where it differs.
+    Rows are dispatched in the experts' storage format (MXFP4: BF16) and combined in BF16.
 
     Raises:
         ConfigError: for a group that cannot hold every expert, or a share that is not from 0 to 1.

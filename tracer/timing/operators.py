@@ -73,7 +73,9 @@ def rate_of(stored: WeightFormat) -> str:
     return _RATES.get(stored, "bf16_flops")
 
 
-def expert_load(spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None) -> ExpertLoad:
+def expert_load(
+    spec: ModelSpec, tokens: float, share: float = 1.0, own_pairs: float | None = None
+) -> ExpertLoad:
     """Load of a GPU that computes with ``share`` of the experts, for ``tokens`` tokens of all GPUs it serves.
 
     Uniform picks without repeats: a given expert misses one token with 1 - k/E, all of them with that to
@@ -143,7 +145,9 @@ def _core(spec: ModelSpec, batch: Batch, tp: int) -> Operator:
     return Operator("attention core", flops, 0.0, rows * BYTES["bf16"], "bf16_flops")
 
 
-def expert_operator(spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16) -> Operator:
+def expert_operator(
+    spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16
+) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
     stored = part_format(spec, Part.EXPERTS, unstated)
     row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES["bf16"]

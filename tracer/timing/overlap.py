@@ -95,7 +95,7 @@ class Overlap:
 
 
 def overlap_two(whole: MoeTimes, half: MoeTimes | None = None, layers: int = 1) -> Overlap:
-    """``layers`` equal MoE layers: ``whole`` in sequence against two of ``half`` (default: halved) overlapped.
+    """``layers`` equal MoE layers: ``whole`` in sequence against two of ``half`` (default: halved).
 
     Raises:
         ConfigError: for no layers.

@@ -6,24 +6,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
-from tracer.expected_moe import dispatched_rows
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic, with_tokens
-from tracer.plan import Contract
+from tracer.expected_traffic import ExpectedTraffic, expected_traffic
+from tracer.hop import HopKind
 from tracer.timing.batch import Batch
+from tracer.timing.decode_traffic import rows_scenario, step_traffic
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
+from tracer.timing.layer_work import layer_work
 from tracer.timing.links import LinkRates
-from tracer.timing.operators import ExpertLoad, Operator, attention_operators, expert_load, expert_operator
-from tracer.timing.operators import ffn_operator
 from tracer.timing.overlap import MoeTimes
 from tracer.timing.roofline import LayerTime, layer_time
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
 
 if TYPE_CHECKING:
     from tracer.hardware import Hardware
     from tracer.scenario import Scenario
 
+DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
+_PROPORTIONAL = (
+    "elements", "bytes", "nvlink_elements", "ib_elements", "nvlink_bytes", "ib_bytes", "nvlink_seconds",
+    "ib_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,9 @@ class PassTime:
     def assumption(self) -> str:
         """What the times assume, in one line."""
         return (
-            f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform picks, "
-            "all replicas alike, nothing overlapped but the two tiers; no norms, routing, embedding or LM head"
+            f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
+            "picks, all replicas alike, nothing overlapped but the two tiers; norms, routing, embedding and "
+            "LM head left out"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,72 +148,79 @@ class PassTime:
         }
 
 
+def pass_batch(scenario: Scenario, tokens: int | None = None) -> Batch:
+    """Requests of a replica's pass of ``tokens`` new tokens; the prompt, or 128 decoding requests, if None.
+
+    More tokens than a prompt are several prompts of its length, fewer are one short prompt. Decode
+    computes one token of each of ``tokens`` requests, whose context is the scenario's prompt.
+
+    Raises:
+        ConfigError: when ``tokens`` is not a whole number of at least 1.
+    """
+    prompt, decode = scenario.token.prompt, scenario.phase == "decode"
+    default = DECODE_REQUESTS if decode else prompt
+    count = whole_number("tokens", default if tokens is None else tokens)
+    if decode:
+        return Batch.decoding(count, prompt)
+    sequences = max(1, round(count / prompt))
+    return Batch.prompts(-(-count // sequences), sequences)
+
+
 def pass_time(
     scenario: Scenario,
     hardware: Hardware,
     *,
     tokens: int | None = None,
+    batch: Batch | None = None,
+    parts: int = 1,
     rates: LinkRates | None = None,
     rates_name: str = "the cluster's",
+    like: PassTime | None = None,
 ) -> PassTime:
-    """Times of a pass; ``tokens`` are new tokens a replica (default: the prompt; decode: one request).
+    """Times of a pass of ``batch`` requests a replica (default: :func:`pass_batch` of ``tokens``).
 
-    Decode computes one token of each of ``tokens`` requests, whose context is the scenario's prompt.
+    ``parts`` cuts its rows evenly and times one part: attention work and rows are shared out, weights
+    are read in each. ``like`` is a pass of the same scenario and rates: its traffic is scaled to the rows,
+    which spares the sums over groups.
 
     Raises:
         ConfigError: when the model lacks a size, or the hardware a rate.
     """
-    decode = scenario.phase == "decode"
-    tokens = whole_number("tokens", tokens if tokens is not None else 1 if decode else scenario.token.prompt)
-    batch = Batch.decoding(tokens, scenario.token.prompt) if decode else Batch.prompts(tokens)
+    batch = batch or pass_batch(scenario, tokens)
+    rows = -(-batch.tokens // whole_number("parts", parts))
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
-    sized = with_tokens(replace(scenario, cluster=cluster), tokens)
-    work = _work(sized, batch)
+    placed = replace(scenario, cluster=cluster)
+    sized = rows_scenario(placed, rows)
+    work = layer_work(sized, batch, parts)
+    traffic = _traffic(placed, batch, rows) if like is None else _scaled(like.traffic, sized)
     return PassTime(
-        tokens,
-        *(layer_time(operators, hardware) for operators in work),
-        exchange=moe_exchange(sized, sized.landing.padded, rates),
-        traffic=expected_traffic(sized),
+        rows,
+        layer_time(work.attention, hardware),
+        layer_time(work.shared, hardware),
+        layer_time(work.experts, hardware),
+        layer_time(work.dense, hardware),
+        exchange=moe_exchange(traffic, rates),
+        traffic=traffic,
         rates_name=rates_name,
         hardware_name=hardware.name,
     )
 
 
-def _work(scenario: Scenario, batch: Batch) -> tuple[tuple[Operator, ...], ...]:
-    """Operators of one GPU: attention, shared expert, routed experts, dense FFN."""
-    model, mesh = scenario.need_model(), scenario.mesh
-    tp, cp, unstated = mesh.size_of("tp"), mesh.size_of("cp"), WeightFormat(scenario.dtype.weights)
-    rows = dispatched_rows(scenario, scenario.landing.padded)
-    attention = tuple(_shared_rows(each, cp) for each in attention_operators(model, batch, tp, unstated))
-    shared: tuple[Operator, ...] = ()
-    experts: tuple[Operator, ...] = ()
-    dense: tuple[Operator, ...] = ()
-    if model.moe_layers:
-        experts = (_sliced(expert_operator(model, _load(scenario, rows), unstated), mesh.size_of("etp")),)
-        if model.shared_experts:
-            split = tp if scenario.plan.shared_tp else 1
-            shared = (ffn_operator(model, Part.SHARED, rows * split, split, unstated),)
-    if model.moe_layers < model.layers:
-        split = scenario.dense_tp
-        dense = (ffn_operator(model, Part.DENSE, batch.tokens / (cp * (tp // split)), split, unstated),)
-    return attention, shared, experts, dense
+def _traffic(scenario: Scenario, batch: Batch, rows: int) -> ExpectedTraffic:
+    """Traffic of a pass of ``rows`` rows a replica."""
+    if batch.phase == "decode":
+        return step_traffic(scenario, rows)
+    return expected_traffic(rows_scenario(scenario, rows))
 
 
-def _shared_rows(operator: Operator, cp: int) -> Operator:
-    """A CP rank's part of an operator over a replica's rows; weights are whole on each."""
-    return replace(operator, flops=operator.flops / cp, row_bytes=operator.row_bytes / cp)
-
-
-def _sliced(operator: Operator, etp: int) -> Operator:
-    """An expert operator cut over ``etp`` ranks: all rows, a slice of the weights."""
-    return replace(operator, flops=operator.flops / etp, weight_bytes=operator.weight_bytes / etp)
-
-
-def _load(scenario: Scenario, rows: float) -> ExpertLoad:
-    """Experts and pairs of one rank: its share of the group's rows, or with DWDP its own rows alone."""
-    model, mesh = scenario.need_model(), scenario.mesh
-    if scenario.plan.contract == Contract.DWDP:
-        return expert_load(model, rows)
-    group = rows * mesh.size_of("ep") * mesh.size_of("etp")
-    return expert_load(model, group, 1 / mesh.size_of("ep"))
+def _scaled(traffic: ExpectedTraffic, scenario: Scenario) -> ExpectedTraffic:
+    """The traffic of another number of tokens: everything but pulled weights is in proportion."""
+    factor = scenario.landing.padded / traffic.tokens
+    lines = tuple(
+        line
+        if line.part == HopKind.WEIGHT_PULL
+        else replace(line, **{name: getattr(line, name) * factor for name in _PROPORTIONAL})
+        for line in traffic.lines
+    )
+    return replace(traffic, scenario=scenario, tokens=scenario.landing.padded, lines=lines)

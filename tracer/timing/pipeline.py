@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Start and seconds of every stage's work on every micro-batch, both ``[stages, micro-batches]`` float64."""
+    """Start and seconds of each stage's work on each micro-batch, ``[stages, micro-batches]`` float64."""
 
     start: NDArray[np.float64]
     seconds: NDArray[np.float64]
@@ -25,12 +25,13 @@ class Pipeline:
     @property
     def makespan(self) -> float:
         """Seconds until the last stage has done the last micro-batch."""
-        return float((self.start[-1, -1] + self.seconds[-1, -1]) if self.start.size else 0.0)
+        return float(self.start[-1, -1] + self.seconds[-1, -1])
 
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time from the first start to the last end."""
-        return 1.0 - float(self.seconds.sum()) / (self.makespan * self.start.shape[0])
+        share: float = 1.0 - float(self.seconds.sum()) / (self.makespan * self.start.shape[0])
+        return share
 
 
 def check_stages(stages: int, layers: int | None = None) -> int:

@@ -50,7 +50,9 @@ def peak_rates(name: str) -> LinkRates:
     """Peak links of the hardware of a set: H800; the second version's GPU is unnamed and taken as H100."""
     hardware = hardware_preset("h100" if name == "deepep_v2" else "h800")
     why = "compare with a measurement"
-    return LinkRates(Link(hardware.need("nvlink_bytes_per_s", why)), Link(hardware.need("ib_bytes_per_s", why)))
+    return LinkRates(
+        Link(hardware.need("nvlink_bytes_per_s", why)), Link(hardware.need("ib_bytes_per_s", why))
+    )
 
 
 def exchanges(name: str) -> tuple[Exchange, ...]:
@@ -109,7 +111,7 @@ def _scenario(data: dict[str, Any], ep: int) -> Scenario:
 
 
 def _counted_copies(scenario: Scenario) -> float:
-    """Copies a row that DeepEP's GB/s count: distinct nodes with the sender's own; one node: distinct GPUs."""
+    """Copies a row that DeepEP's GB/s count: distinct nodes with the own one; one node: distinct GPUs."""
     model, mesh, cluster = scenario.need_model(), scenario.mesh, scenario.cluster
     chance = HitChance.of_model(model)
     placement = scenario.placement_of(1)

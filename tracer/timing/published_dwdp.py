@@ -1,4 +1,4 @@
-"""What was published of DWDP beside ours: roofline, breakdown, synchronization; serving figures as they stand."""
+"""What was published of DWDP beside ours: roofline, breakdown, synchronization; serving as it stands."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def _iteration() -> dict[str, dict[str, float]]:
     """Seconds of each category over all layers, by contract."""
     group, batch = source_group("distinct", WeightFormat.NVFP4), breakdown_batch()
     found = contest(group, batch)
-    dense = layer_time(dense_layer(group.spec, batch, output=group.output_weights), group.hardware, rows=False)
+    dense = layer_time(
+        dense_layer(group.spec, batch, output=group.output_weights), group.hardware, rows=False
+    )
     moe = group.spec.moe_layers
     few = group.spec.layers - moe
     result = {}

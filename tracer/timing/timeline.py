@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tracer.timing.decode_pipeline import DecodePipeline
     from tracer.timing.dualpipe import Schedule
+    from tracer.timing.dwdp_buffers import PassSlices
     from tracer.timing.pipeline import Pipeline
     from tracer.timing.streams import Placed
     from tracer.timing.trip_time import TripTime
@@ -81,7 +82,13 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
     return from_slices(
         title,
         (
-            (each.task.stream, each.task.name.rsplit(" ", 1)[-1], each.start, each.task.seconds, each.task.name)
+            (
+                each.task.stream,
+                each.task.name.rsplit(" ", 1)[-1],
+                each.start,
+                each.task.seconds,
+                each.task.name,
+            )
             for each in placed
         ),
     )
@@ -105,7 +112,7 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
     """One row a stage; one kind a group of requests."""
-    steps, stages, groups = pipeline.start.shape
+    _, stages, groups = pipeline.start.shape
     step, stage, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
     return Timeline(
         title,
@@ -134,13 +141,37 @@ def of_dualpipe(schedule: Schedule) -> Timeline:
     )
 
 
+def of_dwdp(passed: PassSlices, title: str = "DWDP pass") -> Timeline:
+    """Compute (attention, experts, and the stall between them) and copies, a row each."""
+    slices = []
+    parts = zip(passed.attention, passed.experts, passed.copies, strict=True)
+    for layer, (attention, experts, copy) in enumerate(parts, 1):
+        spans = [
+            ("compute", "attention", *attention),
+            ("compute", "experts", *experts),
+            ("copy", "copy", *copy),
+        ]
+        if experts[0] > attention[1]:
+            spans.append(("compute", "stall", attention[1], experts[0]))
+        slices += [
+            (row, kind, start, end - start, f"layer {layer} {kind}") for row, kind, start, end in spans
+        ]
+    return from_slices(title, slices)
+
+
 def of_trip(trip: Trip, times: TripTime) -> Timeline:
     """One row a layer; hops one after the other, at link rate."""
     since = (0.0, *times.cumulative_seconds)
     return from_slices(
         f"{trip.scenario.name or 'trip'}: {times.assumption}",
         (
-            (f"layer {hop.layer}" if hop.layer else "landing", str(hop.kind), start, spent.seconds, str(hop.kind))
+            (
+                f"layer {hop.layer}" if hop.layer else "landing",
+                str(hop.kind),
+                start,
+                spent.seconds,
+                str(hop.kind),
+            )
             for hop, start, spent in zip(trip.hops, since, times.hops, strict=False)
         ),
     )

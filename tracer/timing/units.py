@@ -13,6 +13,8 @@ def format_seconds(seconds: float) -> str:
     """
     if seconds == 0:
         return "0"
+    if seconds == float("inf"):
+        return "for ever"
     for unit, scale in _UNITS:
         if abs(seconds) >= scale * 0.9995:
             return f"{seconds / scale:.3g} {unit}"

@@ -1,0 +1,40 @@
+"""``tokentrip fits``: do the weights fit, and how much K/V beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+@click.command("fits")
+@scenario_argument
+@click.option(
+    "--usable", type=float, default=1.0, show_default=True, help="Part of the memory that may be used."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@click.pass_context
+def fits_command(context: click.Context, scenario: Scenario, usable: float, as_json: bool) -> None:
+    """Say what fits in the GPUs' memory, and which GPU is the fullest.
+
+    Exit code 1 when the weights do not fit.
+
+    \b
+    Example:
+      tokentrip fits deepseek-v3-prefill-ep32 --usable 0.9
+    """
+    from tracer.fits import check_fits
+
+    fits = check_fits(scenario, usable)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(fits.to_dict(), indent=1))
+    else:
+        click.echo(str(fits))
+    context.exit(0 if fits.ok else 1)

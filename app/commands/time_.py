@@ -1,0 +1,116 @@
+"""``tokentrip time``: how long a scenario takes, and how well that agrees with what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+    from tracer.timing.overlap import MoeTimes
+    from tracer.timing.report import TimeReport
+
+
+@click.command("time")
+@scenario_argument
+@click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
+@click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
+@click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
+@click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
+@click.option(
+    "--moe-times",
+    metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
+    help="Overlap these times of a MoE layer, in µs, instead of those computed.",
+)
+@click.option("--published", is_flag=True, help="Add every prediction beside its published measurement.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Write the timelines as Chrome trace JSON (Perfetto, chrome://tracing).",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def time_command(
+    scenario: Scenario,
+    tokens: int | None,
+    micro_batches: int,
+    profile: str,
+    hardware: str | None,
+    moe_times: str | None,
+    published: bool,
+    trace: Path | None,
+    as_json: bool,
+) -> None:
+    """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+
+    \b
+    Example:
+      tokentrip time six-cuts --tokens 4096
+      tokentrip time deepseek-v3-prefill-ep32 --hardware h100 --tokens 16384 --published
+    """
+    from tracer.timing.report import time_report
+
+    report = time_report(
+        scenario,
+        tokens=tokens,
+        micro_batches=micro_batches,
+        profile=profile,
+        hardware=hardware,
+        moe_times=None if moe_times is None else _moe_times(moe_times),
+    )
+    if trace is not None:
+        from app.files import write_whole
+
+        write_whole(trace, trace_text(report))
+    if as_json:
+        _print_json(report, published)
+        return
+    click.echo(str(report))
+    if published:
+        from tracer.timing.published import all_comparisons, summary
+        from tracer.timing.weights_text import weights_text
+
+        tables = all_comparisons()
+        click.echo("\n" + "\n\n".join(str(each) for each in tables))
+        click.echo("\n" + summary(tables))
+        click.echo("\n" + weights_text())
+
+
+def _moe_times(text: str) -> MoeTimes:
+    """Five times in µs, joined by commas."""
+    from tracer.errors import ConfigError
+    from tracer.timing.overlap import MoeTimes
+
+    try:
+        values = [float(value) * 1e-6 for value in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 5:
+        raise ConfigError(
+            "--moe-times", text, "must be five times in µs", "write --moe-times 400,200,50,300,200"
+        )
+    return MoeTimes(*values)
+
+
+def _print_json(report: TimeReport, published: bool) -> None:
+    from app.commands.tables import print_json
+    from tracer.timing.published import all_comparisons
+
+    tables = {"published": [each.to_dict() for each in all_comparisons()]} if published else {}
+    print_json(report.to_dict() | tables)
+
+
+def trace_text(report: TimeReport) -> str:
+    """The report's timelines as Chrome trace JSON: the trip, the overlap and the pipeline."""
+    from tracer.exporters.perfetto import to_perfetto
+    from tracer.timing import timeline
+
+    lines = [timeline.of_trip(report.trip, report.times)]
+    if report.overlap is not None:
+        lines.append(timeline.of_streams(report.overlap.placed, "two-batch overlap"))
+    if report.pipeline is not None:
+        lines.append(timeline.of_pipeline(report.pipeline))
+    return to_perfetto(*lines)

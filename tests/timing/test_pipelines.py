@@ -1,0 +1,175 @@
+"""Pipelines, decode and DualPipe: schedules against their closed forms, exactly."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracer.errors import ConfigError
+from tracer.timing.decode_pipeline import decode_bubble, decode_makespan, run_decode
+from tracer.timing.dualpipe import ChunkTimes, Work, bubble_closed_form, dualpipe
+from tracer.timing.pipeline import bubble_closed_form as forward_bubble
+from tracer.timing.pipeline import check_stages, even_times, run_lockstep, run_pipeline
+
+COUNTS = st.integers(1, 12)
+WHOLE = st.integers(1, 50)
+
+
+@given(COUNTS, COUNTS, WHOLE)
+def test_a_forward_pipeline_takes_its_closed_form(stages: int, batches: int, seconds: int):
+    run = run_pipeline(even_times(stages, batches, seconds))
+    assert run.makespan == (batches + stages - 1) * seconds
+    idle = stages * run.makespan - stages * batches * seconds
+    assert idle * (batches + stages - 1) == (stages - 1) * stages * run.makespan
+    assert run.bubble == pytest.approx(forward_bubble(stages, batches), abs=1e-15)
+
+
+def by_hand(table: list[list[int]], send: int) -> list[list[int]]:
+    start = [[0] * len(row) for row in table]
+    for s, row in enumerate(table):
+        for m in range(len(row)):
+            arrived = start[s - 1][m] + table[s - 1][m] + send if s else 0
+            free = start[s][m - 1] + row[m - 1] if m else 0
+            start[s][m] = max(arrived, free)
+    return start
+
+
+@given(st.integers(1, 5).flatmap(
+    lambda width: st.lists(st.lists(WHOLE, min_size=width, max_size=width), min_size=1, max_size=5)
+), st.integers(0, 9))  # fmt: skip
+def test_uneven_pipelines_agree_with_a_plain_loop(table: list[list[int]], send: int):
+    assert run_pipeline(table, send).start.tolist() == by_hand(table, send)
+
+
+@given(st.integers(0, 10**6))
+def test_lockstep_is_never_faster_than_the_slowest_alone(seed: int):
+    seconds = np.random.default_rng(seed).integers(1, 9, size=(3, 2, 4, 3)).astype(float)
+    found = run_lockstep(seconds)
+    assert found.together.makespan >= max(each.makespan for each in found.alone)
+    assert 0 <= found.waiting_share < 1
+    assert found.slowdown >= 1
+
+
+def test_equal_replicas_wait_for_nobody():
+    found = run_lockstep(np.ones((4, 2, 3, 5)))
+    assert (found.waiting_share, found.slowdown) == (0, 1)
+
+
+@given(COUNTS, COUNTS, st.integers(1, 6), WHOLE)
+def test_decode_takes_its_closed_form(stages: int, groups: int, steps: int, seconds: int):
+    run = run_decode(stages, groups, steps, seconds)
+    assert run.makespan == decode_makespan(stages, groups, steps, seconds)
+    if steps > 1:
+        assert run.seconds_per_token == max(stages, groups) * seconds
+
+
+@pytest.mark.parametrize(("stages", "groups"), [(4, 1), (4, 3), (4, 4), (4, 9), (1, 1)])
+def test_a_long_decode_comes_to_its_steady_bubble(stages: int, groups: int):
+    assert run_decode(stages, groups, 400, 1.0).bubble == pytest.approx(
+        decode_bubble(stages, groups), abs=0.01
+    )
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> ChunkTimes:
+    """Chunks whose backward for inputs takes as long as a forward, as the closed form supposes."""
+    forward, weights = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    weights = min(weights, forward)
+    backward = forward + weights
+    overlapped = draw(st.integers(max(forward, backward), forward + backward))
+    return ChunkTimes(forward, backward, weights, overlapped)
+
+
+@given(st.integers(1, 6), st.integers(0, 6), chunks())
+def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int, times: ChunkTimes):
+    stages = 2 * half
+    found = dualpipe(stages, 2 * stages + 2 * more, times)
+    assert found.bubble_seconds.max() == bubble_closed_form(stages, times)
+
+
+@given(st.integers(1, 6), st.integers(0, 6), st.integers(1, 20))
+def test_without_gain_from_overlap_every_stage_has_that_bubble(half: int, more: int, forward: int):
+    stages, times = 2 * half, ChunkTimes(forward, 2 * forward, forward, 3 * forward)
+    found = dualpipe(stages, 2 * stages + 2 * more, times)
+    assert set(found.bubble_seconds) == {bubble_closed_form(stages, times)}
+
+
+@pytest.mark.parametrize(("stages", "batches"), [(2, 4), (8, 20), (16, 40)])
+def test_dualpipe_does_all_work_once_and_one_thing_at_a_time(stages: int, batches: int):
+    found = dualpipe(stages, batches, ChunkTimes(1, 2, 1, 2.5))
+    for stage in range(stages):
+        mine = found.stage == stage
+        for column in (found.forward_batch, found.backward_batch):
+            done = column[mine]
+            assert sorted(done[done >= 0].tolist()) == list(range(batches))
+        starts, ends = found.start[mine], found.start[mine] + found.seconds[mine]
+        assert (starts[1:] >= ends[:-1]).all()
+        inputs = (found.kind[mine] == Work.BACKWARD_INPUT).sum()
+        assert inputs == (found.kind[mine] == Work.WEIGHTS).sum()
+
+
+def test_dualpipe_sends_forward_before_it_is_received():
+    found = dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))
+    ends = {
+        (int(s), int(b)): start + length
+        for s, b, start, length in zip(
+            found.stage, found.forward_batch, found.start, found.seconds, strict=True
+        )
+        if b >= 0
+    }
+    starts = {
+        (int(s), int(b)): start
+        for s, b, start in zip(found.stage, found.forward_batch, found.start, strict=True)
+        if b >= 0
+    }
+    for batch in range(8):
+        way = range(4) if batch < 4 else range(3, -1, -1)
+        stages = list(way)
+        assert all(starts[b, batch] >= ends[a, batch] for a, b in pairwise(stages))
+
+
+def test_the_published_example_of_8_stages_and_20_batches():
+    times = ChunkTimes(1, 2, 1, 3)
+    assert dualpipe(8, 20, times).bubble_seconds.max() == 3 * (3 + 2 - 3)
+    assert bubble_closed_form(8, times, "1f1b") == 21
+    assert bubble_closed_form(8, times, "zb1p") == 7
+
+
+BAD_SECONDS = st.sampled_from([0, -1.0, float("nan"), float("inf"), "1", None, True])
+
+
+@given(BAD_SECONDS)
+def test_bad_times_are_refused(seconds: object):
+    with pytest.raises(ConfigError, match=r"pipeline\.seconds=.* must be a finite number of seconds above 0"):
+        even_times(2, 2, seconds)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"pipeline\.stage_seconds=.* above 0"):
+        run_decode(2, 2, 2, seconds)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"chunk\.overlapped=.* above 0"):
+        ChunkTimes(1, 2, 1, seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", [[], [[]], [[1, 2], [1]], [["a"]], 3.0, [[1, 0]], [[1, -2]]])
+def test_bad_tables_are_refused(table: object):
+    with pytest.raises(ConfigError, match=r"pipeline\.seconds=.* must be"):
+        run_pipeline(table)  # type: ignore[arg-type]
+
+
+def test_bad_counts_are_refused():
+    with pytest.raises(ConfigError, match=r"pipeline\.stages=62 is more stages than the model's 61 layers"):
+        check_stages(62, 61)
+    with pytest.raises(ConfigError, match=r"pipeline\.stages=0 must be a whole number"):
+        forward_bubble(0, 1)
+    with pytest.raises(ConfigError, match=r"pipeline\.stages=3 must be even for DualPipe; try 4"):
+        dualpipe(3, 8, ChunkTimes(1, 2, 1, 3))
+    with pytest.raises(ConfigError, match=r"micro_batches=6 must be even and at least 2 x 4 stages.*try 8"):
+        dualpipe(4, 6, ChunkTimes(1, 2, 1, 3))
+    with pytest.raises(ConfigError, match=r"chunk\.weights=2 must be less than chunk\.backward = 2"):
+        ChunkTimes(1, 2, 2, 3)
+    with pytest.raises(ConfigError, match="schedule='gpipe' must be one of dualpipe"):
+        bubble_closed_form(4, ChunkTimes(1, 2, 1, 3), "gpipe")
+    with pytest.raises(ConfigError, match=r"lockstep\.seconds='shape \(2, 2\)'"):
+        run_lockstep(np.ones((2, 2)))

@@ -1,0 +1,136 @@
+"""Timelines, the trace they become, and the charts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from itertools import groupby, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tracer
+from tracer.errors import ConfigError
+from tracer.exporters.perfetto import to_perfetto, trace_events
+from tracer.timing import timeline
+from tracer.timing.decode_pipeline import run_decode
+from tracer.timing.dualpipe import ChunkTimes, dualpipe
+from tracer.timing.dwdp_buffers import run_pass
+from tracer.timing.overlap import MoeTimes, overlap_two
+from tracer.timing.pipeline import even_times, run_pipeline
+from tracer.timing.trip_time import trip_time
+
+SLICES = st.lists(
+    st.tuples(
+        st.sampled_from("abc"), st.sampled_from("xy"), st.integers(0, 20), st.integers(0, 9), st.just("l")
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+def events_of(text: str, phase: str) -> list[dict[str, object]]:
+    return [event for event in json.loads(text)["traceEvents"] if event["ph"] == phase]
+
+
+@given(SLICES)
+def test_slices_of_one_thread_never_overlap(slices: list[tuple[str, str, float, float, str]]):
+    events = [e for e in trace_events(timeline.from_slices("t", slices), 1) if e["ph"] == "X"]
+    assert len(events) == len(slices)
+    for _, own in groupby(
+        sorted(events, key=lambda e: (e["tid"], e["ts"], e["dur"])), key=lambda e: e["tid"]
+    ):
+        rows = list(own)
+        assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in pairwise(rows))
+
+
+def test_the_trace_is_in_microseconds_and_names_its_threads():
+    placed = overlap_two(MoeTimes(4e-3, 2e-3, 1e-3, 3e-3, 2e-3)).placed
+    text = to_perfetto(timeline.of_streams(placed, "overlap"), timeline.of_streams(placed, "again"))
+    data = json.loads(text)
+    assert set(data) == {"traceEvents", "displayTimeUnit"}
+    assert data["displayTimeUnit"] == "ms"
+    slices = events_of(text, "X")
+    assert {event["pid"] for event in slices} == {1, 2}
+    first = next(event for event in slices if event["name"] == "A 1 dispatch")
+    assert (first["ts"], first["dur"]) == (pytest.approx(2000), pytest.approx(1000))
+    named = {(e["pid"], e["tid"]): e["args"] for e in events_of(text, "M") if e["name"] == "thread_name"}
+    assert all((event["pid"], event["tid"]) in named for event in slices)
+    compute = {event["tid"] for event in slices if "attention" in str(event["name"])}
+    assert not compute & {event["tid"] for event in slices if "dispatch" in str(event["name"])}
+
+
+def every_timeline() -> list[timeline.Timeline]:
+    trip = tracer.take_trip(tracer.load_scenario("six-cuts"))
+    return [
+        timeline.of_pipeline(run_pipeline(even_times(3, 4, 2.0))),
+        timeline.of_decode(run_decode(3, 2, 2, 1.0)),
+        timeline.of_dualpipe(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
+        timeline.of_dwdp(run_pass(3, 1.0, 1.0, 3.0)),
+        timeline.of_streams(overlap_two(MoeTimes(4, 2, 1, 3, 2)).placed),
+        timeline.of_trip(trip, trip_time(trip)),
+    ]
+
+
+@pytest.mark.parametrize("line", every_timeline(), ids=lambda line: line.title[:20])
+def test_every_timeline_becomes_a_trace_and_a_chart(line: timeline.Timeline):
+    slices = events_of(to_perfetto(line), "X")
+    assert len(slices) == len(line) > 0
+    ends = max(float(e["ts"]) + float(e["dur"]) for e in slices)  # type: ignore[arg-type]
+    assert ends == pytest.approx(line.makespan * 1e6)
+    pytest.importorskip("plotly")
+    from layouts.charts.gantt import gantt_figure
+
+    figure = gantt_figure(line)
+    assert sum(len(trace.x) for trace in figure.data) == len(line)
+    json.loads(figure.to_json())
+
+
+def test_a_stall_is_drawn_where_experts_are_late():
+    line = timeline.of_dwdp(run_pass(3, 1.0, 1.0, 3.0))
+    assert "stall" in line.kinds
+
+
+def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
+    pytest.importorskip("plotly")
+    from layouts.charts.gantt import gantt_figure
+
+    schedule = dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))
+    figure = json.loads(gantt_figure(timeline.of_dualpipe(schedule)).to_json())
+    found = []
+    for trace in figure["data"]:
+        kinds = {"i": np.int16, "f": np.float32}
+        base = trace["base"]
+        found += np.frombuffer(base64.b64decode(base["bdata"]), kinds[base["dtype"][0]]).tolist()
+    assert sorted(found) == sorted(schedule.start.tolist())
+
+
+def test_the_roofline_chart_shows_roof_and_points():
+    pytest.importorskip("plotly")
+    from layouts.charts.roofline import roofline_figure
+    from tracer.hardware import hardware_preset
+    from tracer.model_config.presets import model_preset
+    from tracer.timing.roofline import expert_points
+
+    h100 = hardware_preset("h100")
+    points = expert_points(model_preset("deepseek-v3"), h100, [1, 128, 16_384])
+    figure = roofline_figure(h100, {"decode": points[:2], "prefill": points[2:]}, "fp8_flops")
+    assert [trace.name for trace in figure.data] == ["H100 SXM, FP8", "decode", "prefill"]
+    assert max(figure.data[0].y) == 1978e12
+
+
+def test_importing_the_charts_loads_no_plotly():
+    code = "import layouts.charts.gantt, layouts.charts.roofline, sys; print('plotly' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_columns_of_two_lengths_are_refused():
+    two, one = np.zeros(2), np.zeros(1)
+    with pytest.raises(ConfigError, match=r"timeline='lengths \[1, 2\]' must have columns of one length"):
+        timeline.Timeline("t", ("r",), ("k",), two, one, np.zeros(2, np.int32), np.zeros(2, np.int16))

@@ -1,0 +1,117 @@
+"""The same census on a Dask cluster: the same blocks, the same kernel, the same integers.
+
+Workers read the picks themselves, so every worker must see the files under the same path. Counts are
+integers and are added as they come in; a task lost with its worker is run again elsewhere by the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracer.census.counts import Counts
+from tracer.census.take import finish, need_numba, plan_walk, slots_of
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.census.homes import TokenHomes
+    from tracer.census.result import Census
+    from tracer.census.run import Block, Walk
+    from tracer.picks.source import PickSource
+    from tracer.scenario import Scenario
+
+BLOCKS_PER_TASK = 16
+CONNECT_SECONDS = 20
+
+
+def cluster_census(
+    scenario: Scenario,
+    picks: PickSource,
+    scheduler: Any,
+    *,
+    homes: TokenHomes | None = None,
+    by_layer: bool = False,
+    check_repeats: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Census:
+    """As :func:`tracer.census.take.take_census`, counted by a cluster's workers.
+
+    ``scheduler`` is the address of a Dask scheduler, or a ``distributed.Client``.
+
+    Raises:
+        ConfigError: when dask is not installed, nobody answers, or as ``take_census``.
+    """
+    need_numba()
+    walk, layers, notes = plan_walk(scenario, picks, homes, check_repeats=check_repeats)
+    slots = slots_of(walk, layers, by_layer=by_layer)
+    totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
+    client, own = _client(scheduler)
+    try:
+        for done, (slot, counts) in enumerate(_results(client, walk, layers, slots), 1):
+            totals[slot].add(counts)
+            if progress is not None:
+                progress(done)
+    finally:
+        if own:
+            client.close()
+    return finish(walk, slots, totals, notes)
+
+
+def _client(scheduler: Any) -> tuple[Any, bool]:
+    """(client, whether it is ours to close)."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ConfigError(
+            "--scheduler", "dask", "is not installed", "pip install 'tokentrip[census,cluster]'"
+        ) from error
+    if isinstance(scheduler, Client):
+        return scheduler, False
+    try:
+        client = Client(  # type: ignore[no-untyped-call]
+            scheduler, timeout=CONNECT_SECONDS, set_as_default=False
+        )
+        return client, True
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "--scheduler", str(scheduler), f"does not answer: {error}", "start one: dask scheduler"
+        ) from error
+
+
+def _results(
+    client: Any, walk: Walk, layers: tuple[int, ...], slots: list[tuple[int, ...]]
+) -> Iterator[tuple[int, Counts]]:
+    """(slot, counts) of each task, in the order they finish; a finished task is forgotten at once."""
+    from distributed import as_completed
+
+    where = {layer: slot for slot, group in enumerate(slots) for layer in group}
+    shared = client.scatter(walk, broadcast=True, hash=False)
+    tasks: dict[Any, int] = {}
+    for slot in range(len(slots)):
+        blocks = [block for block in walk.blocks(layers) if where[block.layer] == slot]
+        for start in range(0, len(blocks), BLOCKS_PER_TASK):
+            future = client.submit(
+                count_some, shared, blocks[start : start + BLOCKS_PER_TASK], pure=False, retries=3
+            )
+            tasks[future] = slot
+    for future in as_completed(tasks):  # type: ignore[no-untyped-call]
+        counts = future.result()
+        future.release()
+        yield tasks[future], counts
+
+
+def count_some(walk: Walk, blocks: list[Block]) -> Counts:
+    """Counts of some blocks that share a slot; runs on a worker, in one thread."""
+    tables = walk.tables[walk.key_of[blocks[0].layer]]
+    counts = Counts.zeros(walk.layout, tables.slots)
+    for block in blocks:
+        walk.count(block, counts)
+    return counts
+
+
+def same(first: Census, second: Census) -> bool:
+    """Whether two censuses hold the same integers throughout."""
+    names = ("copies", "sent", "returned", "ib_copies", "load_by_expert", "gpu_load", "relayed")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)

@@ -1,0 +1,79 @@
+"""What each link carried: pairs of GPUs, and each GPU's own links in each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.hop import Hop, HopKind
+
+if TYPE_CHECKING:
+    from tracer.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLoad:
+    """What went from one GPU to another: bytes, transfers, and the tokens (indices) they belong to."""
+
+    src: int
+    dst: int
+    tier: str
+    bytes: int
+    transfers: int
+    tokens: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"tokens": list(self.tokens)}
+
+
+@dataclass(frozen=True, slots=True)
+class PortLoad:
+    """What one GPU's link of a tier carried in one direction, and the seconds that takes at its rate."""
+
+    gpu: int
+    tier: str
+    direction: str
+    bytes: int
+    transfers: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def link_loads(hops: Iterable[tuple[int, Hop]]) -> tuple[LinkLoad, ...]:
+    """Loads of all pairs from (token index, hop) pairs, most bytes first; pulled weights are left out."""
+    found: dict[tuple[int, int, str], tuple[list[int], dict[int, None]]] = {}
+    for token, hop in hops:
+        if hop.kind is HopKind.WEIGHT_PULL:
+            continue
+        for move in hop.transfers:
+            sizes, tokens = found.setdefault((move.src, move.dst, str(move.tier)), ([], {}))
+            sizes.append(move.bytes)
+            tokens[token] = None
+    loads = (
+        LinkLoad(src, dst, tier, sum(sizes), len(sizes), tuple(tokens))
+        for (src, dst, tier), (sizes, tokens) in found.items()
+    )
+    return tuple(sorted(loads, key=lambda load: (-load.bytes, load.src, load.dst)))
+
+
+def port_loads(links: Iterable[LinkLoad], cluster: Cluster) -> tuple[PortLoad, ...]:
+    """Loads of every GPU's links, the one that takes longest first.
+
+    Seconds are bytes / bandwidth of one direction; latency is left out.
+    """
+    found: dict[tuple[int, str, str], list[int]] = {}
+    for link in links:
+        for gpu, direction in ((link.src, "out"), (link.dst, "in")):
+            total = found.setdefault((gpu, link.tier, direction), [0, 0])
+            total[0] += link.bytes
+            total[1] += link.transfers
+    loads = (
+        PortLoad(gpu, tier, direction, size, count, size / cluster.link(tier).bytes_per_s)
+        for (gpu, tier, direction), (size, count) in found.items()
+    )
+    return tuple(sorted(loads, key=lambda load: (-load.seconds, load.gpu, load.tier, load.direction)))

@@ -1,0 +1,92 @@
+"""What one GPU of a scenario computes in a layer: its share of a pass, as operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tracer.expected_moe import dispatched_rows
+from tracer.plan import Contract
+from tracer.timing.operators import (
+    ExpertLoad,
+    Operator,
+    attention_operators,
+    expert_load,
+    expert_operator,
+    ffn_operator,
+)
+from tracer.weight_format import WeightFormat
+from tracer.weight_matrices import Part
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+    from tracer.timing.batch import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWork:
+    """Operators of one GPU: attention of any layer, shared and routed experts, the FFN of a dense layer."""
+
+    attention: tuple[Operator, ...]
+    shared: tuple[Operator, ...]
+    experts: tuple[Operator, ...]
+    dense: tuple[Operator, ...]
+
+
+def layer_work(scenario: Scenario, batch: Batch, parts: int = 1) -> LayerWork:
+    """Work on one of ``parts`` equal parts of ``batch``; ``scenario``'s prompt has the part's rows.
+
+    CP ranks share a replica's rows, TP ranks heads and (with SP) the rows outside attention. All replicas
+    have as much.
+
+    Raises:
+        ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
+    """
+    model, mesh = scenario.need_model(), scenario.mesh
+    tp, cp, unstated = mesh.size_of("tp"), mesh.size_of("cp"), WeightFormat(scenario.dtype.weights)
+    attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
+    rows = dispatched_rows(scenario, scenario.landing.padded)
+    dense: tuple[Operator, ...] = ()
+    if model.moe_layers < model.layers:
+        split = scenario.dense_tp
+        own = batch.tokens / (parts * cp * (tp // split))
+        dense = (ffn_operator(model, Part.DENSE, own, split, unstated),)
+    return LayerWork(attention, _shared(scenario, rows, unstated), _experts(scenario, rows, unstated), dense)
+
+
+def _cut(operator: Operator, parts: int) -> Operator:
+    """A part of an operator's rows; weights are whole in each."""
+    return replace(operator, flops=operator.flops / parts, row_bytes=operator.row_bytes / parts)
+
+
+def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:
+    """The shared expert, unless the model has none or routes it like the others."""
+    model = scenario.need_model()
+    if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
+        return ()
+    split = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
+    return (ffn_operator(model, Part.SHARED, rows * split, split, unstated),)
+
+
+def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:
+    """The routed experts of one rank, sliced over etp."""
+    model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
+    if not model.moe_layers:
+        return ()
+    whole = expert_operator(model, _load(scenario, rows), unstated)
+    return (replace(whole, flops=whole.flops / etp, weight_bytes=whole.weight_bytes / etp),)
+
+
+def _load(scenario: Scenario, rows: float) -> ExpertLoad:
+    """Experts and pairs of a rank: its share of the group's rows; with DWDP its own rows, all experts.
+
+    A shared expert that is routed adds one pick a row, on average over the ranks.
+    """
+    model, mesh = scenario.need_model(), scenario.mesh
+    if scenario.plan.contract == Contract.DWDP:
+        return expert_load(model, rows)
+    ep = mesh.size_of("ep")
+    group = rows * ep * mesh.size_of("etp")
+    load = expert_load(model, group, 1 / ep)
+    always = len(scenario.always_picked)
+    return replace(load, hit=load.hit + always / ep, pairs=load.pairs + group * always / ep)

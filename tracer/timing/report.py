@@ -1,0 +1,221 @@
+"""What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracer.errors import ConfigError
+from tracer.hardware import Hardware, hardware_preset
+from tracer.plan import Contract
+from tracer.timing.batch import Batch
+from tracer.timing.chooser import Choice, Workload, choose_contract
+from tracer.timing.decode_pipeline import DecodePipeline, decode_bubble, run_decode
+from tracer.timing.links import LinkRates
+from tracer.timing.moe_setup import MoeGroup
+from tracer.timing.overlap import MoeTimes, Overlap, overlap_two
+from tracer.timing.pass_time import PassTime, pass_time
+from tracer.timing.pipeline import Pipeline, bubble_closed_form, run_pipeline
+from tracer.timing.profiles import PEAK, rates_of
+from tracer.timing.trip_time import TripTime, trip_time
+from tracer.trip import take_trip
+from tracer.weight_format import WeightFormat
+
+if TYPE_CHECKING:
+    from tracer.model_spec import ModelSpec
+    from tracer.scenario import Scenario
+    from tracer.trip import Trip
+
+SCHEMA = 1
+OVERLAPPED_LAYERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TimeReport:
+    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why."""
+
+    trip: Trip
+    times: TripTime
+    whole: PassTime | None
+    overlap: Overlap | None
+    pipeline: Pipeline | None
+    decode: DecodePipeline | None
+    choice: Choice | None
+    missing: tuple[str, ...]
+
+    @property
+    def closed_bubble(self) -> float | None:
+        """(S - 1)/(M + S - 1) for the pipeline's stages and micro-batches."""
+        return None if self.pipeline is None else bubble_closed_form(*self.pipeline.start.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        overlap, pipeline, decode, choice = self.overlap, self.pipeline, self.decode, self.choice
+        return {
+            "schema": SCHEMA,
+            "scenario": self.trip.scenario.name,
+            "trip": {"seconds": self.times.seconds, "assumption": self.times.assumption},
+            "pass": self.whole and self.whole.to_dict(),
+            "overlap": overlap
+            and {
+                name: getattr(overlap, name)
+                for name in ("seconds", "sequential_seconds", "gain", "bound", "exposed_seconds")
+            },
+            "pipeline": pipeline
+            and {
+                "stages": pipeline.start.shape[0],
+                "micro_batches": pipeline.start.shape[1],
+                "seconds": pipeline.makespan,
+                "bubble": pipeline.bubble,
+                "bubble_closed_form": self.closed_bubble,
+            },
+            "decode_pipeline": decode
+            and {
+                "stages": decode.start.shape[1],
+                "groups": decode.start.shape[2],
+                "seconds_per_token": decode.seconds_per_token,
+                "bubble": decode.bubble,
+                "bubble_steady": decode_bubble(*decode.start.shape[1:]),
+            },
+            "choice": choice
+            and {
+                "contract": choice.contract,
+                "reason": choice.reason,
+                "copy_seconds": choice.copy_seconds,
+                "window_seconds": choice.window_seconds,
+                "checks": [{"name": c.name, "holds": c.holds, "why": c.why} for c in choice.checks],
+            },
+            "missing": list(self.missing),
+        }
+
+    def __str__(self) -> str:
+        from tracer.timing.report_text import report_text
+
+        return report_text(self)
+
+
+def time_report(
+    scenario: Scenario,
+    *,
+    tokens: int | None = None,
+    micro_batches: int = 8,
+    profile: str = PEAK,
+    hardware: str | None = None,
+    moe_times: MoeTimes | None = None,
+) -> TimeReport:
+    """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
+
+    ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
+    ``moe_times`` are overlapped, halved, instead of those computed.
+
+    Raises:
+        ConfigError: for a number below 1, or a profile or GPU that does not ship.
+    """
+    rates = rates_of(profile, LinkRates.of(scenario.cluster))
+    name = "the cluster's" if profile == PEAK else profile
+    trip = take_trip(scenario)
+    missing: list[str] = []
+    gpu = _hardware(scenario, hardware, missing)
+    whole = overlap = pipeline = decode = choice = None
+    if gpu is not None:
+        whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
+        overlap = _overlap(scenario, gpu, whole, rates, missing)
+        if scenario.phase == "decode":
+            decode = _decode(whole, micro_batches, missing)
+        else:
+            pipeline = _pipeline(whole, micro_batches, missing)
+        choice = _choice(scenario, gpu, whole, rates, missing)
+    times = trip_time(trip, rates, name)
+    if moe_times is not None:
+        overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
+    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing))
+
+
+def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
+    """The named GPU, or the cluster's; None when there is none or it has no FLOPs."""
+    name = named or scenario.cluster.hardware
+    if name is None:
+        missing.append("the cluster names no hardware: give --hardware for times of arithmetic")
+        return None
+    hardware = hardware_preset(name)
+    if hardware.bf16_flops is None or hardware.hbm_bytes_per_s is None:
+        missing.append(
+            f"no source states the FLOPs of {hardware.name}: give --hardware for times of arithmetic"
+        )
+        return None
+    return hardware
+
+
+def _overlap(
+    scenario: Scenario, hardware: Hardware, whole: PassTime, rates: LinkRates, missing: list[str]
+) -> Overlap | None:
+    """Two micro-batches of half the tokens, over four layers: long enough for the steady state to show."""
+    if whole.moe_times is None:
+        missing.append("overlap: no tokens move in a MoE layer")
+        return None
+    if whole.tokens < 2:
+        missing.append("overlap: one token cannot be split in two")
+        return None
+    half = pass_time(scenario, hardware, tokens=whole.tokens, parts=2, rates=rates, like=whole)
+    return overlap_two(whole.moe_times, half.moe_times, layers=OVERLAPPED_LAYERS)
+
+
+def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
+    stages = whole.stage_seconds
+    if len(stages) < 2:
+        missing.append("pipeline: one stage")
+        return None
+    return run_pipeline(np.repeat(np.array(stages)[:, None], micro_batches, axis=1), whole.send_seconds)
+
+
+def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
+    """Sixteen tokens of each group of requests through stages as slow as the slowest."""
+    if len(whole.stage_seconds) < 2:
+        missing.append("pipeline: one stage")
+        return None
+    return run_decode(len(whole.stage_seconds), groups, 16, max(whole.stage_seconds), whole.send_seconds)
+
+
+def _choice(
+    scenario: Scenario, hardware: Hardware, whole: PassTime, rates: LinkRates, missing: list[str]
+) -> Choice | None:
+    """Tokens against weights in one dispatch group, attention data-parallel."""
+    model, mesh = scenario.need_model(), scenario.mesh
+    ranks = mesh.size_of("ep") * mesh.size_of("etp")
+    if not model.moe_layers or ranks < 2 or scenario.plan.contract == Contract.TP:
+        missing.append("contract: no dispatch group")
+        return None
+    members = mesh.group(scenario.home, ("etp", "ep"))
+    islands = len({scenario.cluster.island_of(rank) for rank in members})
+    fabric = rates.nvlink if islands == 1 else rates.ib
+    copies = "all" if scenario.plan.contract == Contract.AG_RS else "distinct"
+    try:
+        return choose_contract(
+            MoeGroup(_stored(scenario), hardware, ranks, fabric, copies),
+            Workload(_batch(scenario, whole)),
+            tp=mesh.size_of("tp"),
+            islands=islands,
+            exchange_seconds=sum(each.seconds for each in whole.exchange.values())
+            if whole.exchange
+            else None,
+        )
+    except ConfigError as error:
+        missing.append(f"contract: {error}")
+        return None
+
+
+def _stored(scenario: Scenario) -> ModelSpec:
+    """The model, with the scenario's weight dtype where it states no storage."""
+    model = scenario.need_model()
+    return model if model.weights else replace(model, weights=WeightFormat(scenario.dtype.weights))
+
+
+def _batch(scenario: Scenario, whole: PassTime) -> Batch:
+    """The requests of one rank when attention is data-parallel over the replica's ranks."""
+    each = max(1, whole.tokens // (scenario.mesh.size_of("tp") * scenario.mesh.size_of("cp")))
+    if scenario.phase == "decode":
+        return Batch.decoding(each, scenario.token.prompt)
+    sequences = max(1, each // scenario.token.prompt)
+    return Batch.prompts(max(1, each // sequences), sequences)

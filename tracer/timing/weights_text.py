@@ -1,0 +1,82 @@
+"""Tokens against weights as text: crossovers, contention, rendezvous, and serving as published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracer.cluster import Link
+from tracer.timing.batch import Batch
+from tracer.timing.dwdp import contest
+from tracer.timing.dwdp_buffers import run_pass
+from tracer.timing.dwdp_contention import SLICE_BYTES, Stretch, stretch
+from tracer.timing.dwdp_crossover import crossover_table
+from tracer.timing.moe_setup import MoeGroup
+from tracer.timing.published_dwdp import copy_rate, serving_points, sglang_prefill, source_group
+
+BATCHES = (1, 2, 4, 8)
+_ATTENTION = ("attention projections", "attention core", "attention output")
+FABRICS = {"NVLink 5": Link(900e9), "NVLink 4": Link(450e9), "400 Gb/s IB": Link(50e9)}
+
+
+def weights_text() -> str:
+    """Every table, for the published model and GPU."""
+    group = source_group()
+    return "\n".join([*crossover_lines(group), "", *contention_lines(group), "", *serving_lines()])
+
+
+def crossover_lines(group: MoeGroup) -> Iterator[str]:
+    """Shortest prompt at which weights may move, by batch and fabric."""
+    yield f"shortest prompt at which moving weights is no slower ({group.spec.name}, group of {group.ranks})"
+    yield f"  {'prompts a rank':<16}" + "".join(f"{name:>14}" for name in FABRICS)
+    table = crossover_table(group, BATCHES, FABRICS.values())
+    for row, count in enumerate(BATCHES):
+        cells = table[row * len(FABRICS) : (row + 1) * len(FABRICS)]
+        shown = (f"{each.prompt:,}" if each.prompt else "never" for each in cells)
+        yield f"  {count:<16}" + "".join(f"{cell:>14}" for cell in shown)
+    yield "  a group on IB spans islands: shown to see the cost, not a supported setup"
+
+
+def stretches(group: MoeGroup, window_seconds: float, trials: int = 100) -> tuple[Stretch, Stretch]:
+    """Pulls stretched by readers that meet at a source: whole, and in 1 MB slices; ranks in random phase."""
+    source = group.remote_bytes / (group.ranks - 1)
+    rate = group.fabric.bytes_per_s * group.fabric_share
+    whole = stretch(group.ranks, source, rate, spread_seconds=window_seconds, trials=trials)
+    few = max(2, trials // 20)  # a pull of a gigabyte and a half is 1,500 slices
+    sliced = stretch(
+        group.ranks, source, rate, spread_seconds=window_seconds, trials=few, slice_bytes=SLICE_BYTES
+    )
+    return whole, sliced
+
+
+def contention_lines(group: MoeGroup) -> Iterator[str]:
+    """A short window (16,384 tokens a pass, as where the source gained 8 %), copies at the measured rate."""
+    found = contest(group, Batch.prompts(4096, 4))
+    copy = group.remote_bytes / copy_rate()
+    whole, sliced = stretches(group, max(found.dwdp_compute, copy))
+    attention = sum(found.dwdp.of(name) for name in _ATTENTION)
+    rest = found.dwdp_compute - attention
+    passes = [
+        run_pass(group.spec.moe_layers, attention, rest, copy * each.mean).seconds for each in (whole, sliced)
+    ]
+    yield "readers that meet at one source (4 prompts of 4,096 a rank, copies at the measured rate)"
+    for name, each, seconds in zip(("whole pulls", "1 MB slices"), (whole, sliced), passes, strict=True):
+        stretched = f"copy {each.mean:.3f} ± {each.error:.3f} times as long"
+        yield f"  {name:<12} {stretched}, pass {seconds * 1e3:.0f} ms"
+    yield f"  slices gain {passes[0] / passes[1] - 1:.1%}; published for a nearby setting: 8 %"
+
+
+def serving_lines() -> Iterator[str]:
+    """Throughput and first token as published, both columns, not predicted here."""
+    yield "serving, as published and not predicted (DeepSeek-R1 NVFP4, 8K in, 1K out)"
+    yield f"  {'tokens/s/user':<15}{'TPS/GPU':>9}{'TTFT, tokens':>15}{'TTFT, weights':>15}"
+    for point in serving_points():
+        yield (
+            f"  {point.tokens_per_s_user:<15}{point.tps_gpu:>8.2f}x{point.dep_ttft_ms:>12,.0f} ms"
+            f"{point.dwdp_ttft_ms:>12,.0f} ms"
+        )
+    found = sglang_prefill()
+    yield f"prefill alone, as published: {found['setting']}"
+    yield f"  {'tokens a pass':<15}" + "".join(f"{prompt:>9,}" for prompt in found["prompts"])
+    for limit, row in zip(found["max_tokens"], found["speedup"], strict=True):
+        shown = ("-" if value is None else f"{value:.2f}x" for value in row)
+        yield f"  {limit:<15,}" + "".join(f"{cell:>9}" for cell in shown)
