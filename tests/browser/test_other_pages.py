@@ -115,7 +115,7 @@ def test_traffic_is_the_engines_and_orders_can_be_used(page: Page, explorer_url:
     expect(table.locator("tr", has_text="EP, moe")).to_contain_text(format_bytes(round(ep.ib_bytes)))
     page.get_by_role("button", name="Use order tp-cp-pp-dp").click()
     expect(page.locator(".given th")).to_have_text("tp-cp-pp-dp")
-    page.get_by_role("link", name="Trip").click()
+    page.get_by_role("link", name="Trip", exact=True).click()
     expect(page.locator(".hop-panel h2")).to_have_text("Land on GPU 19")
 
 
