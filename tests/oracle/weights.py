@@ -72,7 +72,7 @@ class OracleWeights:
         if "kv_lora_rank" in model:
             self._latent(rank, layer, heads)
             return
-        width, value = model["head_dim"], model.get("v_head_dim", model["head_dim"])
+        width, value = model["head_dim"], model.get("v_head_dim") or model["head_dim"]
         kv_of = {head * model["kv_heads"] // model["heads"] for head in heads}
         for head in heads:
             self.add(rank, "attention", "q", width * hidden, layer, head)
