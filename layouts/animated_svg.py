@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from layouts.clockwork import Beat, Clockwork, begins, during, seconds
 from layouts.draw import Pen
-from layouts.hop_svg import draw_chips, draw_link, used_links
+from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
 from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, legend, map_parts
 from layouts.token_marks import kv_squares, resting_dots
@@ -120,7 +120,8 @@ def _whole_trip(reel: Reel) -> str:
     words = _caption(reel, f"{scene.name} · the whole trip", scene.summary)
     hidden = during([(0.0, reel.clock.played)], "none")
     links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
-    return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{hidden}</g>'
+    home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
+    return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
 
 
 def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:
