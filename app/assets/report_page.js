@@ -25,7 +25,8 @@
   }
 
   async function load(page) {
-    const { core, fetchJson } = window.tokentrip;
+    const { core, fetchJson, carry } = window.tokentrip;
+    carry(page.query);
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     page.abort?.abort();
     const abort = (page.abort = new AbortController());
