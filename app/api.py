@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from app.query import scenario_of
+from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -112,6 +114,13 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page."""
+    from app.reports.traffic import traffic_report
+
+    return traffic_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -125,13 +134,6 @@ def quiz_answer(query: dict[str, str]) -> Payload:
 
     text = query.get("seed_of_quiz", "1")
     return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
-
-
-def traffic_payload(query: dict[str, str]) -> Payload:
-    """The traffic page: each axis and the ranked orders."""
-    from app.traffic_report import traffic_report
-
-    return traffic_report(query)
 
 
 def flags_payload(query: dict[str, str]) -> Payload:
@@ -158,8 +160,8 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "presets": presets_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
+    "traffic": traffic_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
-    "traffic": traffic_payload,
     "flags": flags_payload,
 }
