@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BOUND_S = 0.020
-ROUNDS = 15
+ROUNDS = 25
 
 
 @dataclass(frozen=True, slots=True)
