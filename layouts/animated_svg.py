@@ -16,7 +16,7 @@ from layouts.clockwork import Beat, Clockwork, begins, during, seconds
 from layouts.draw import Pen
 from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
-from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, legend, map_parts
+from layouts.svg import LEGEND_HEIGHT, MARGIN, MIN_WIDTH, TITLE_HEIGHT, document, legend, map_parts
 from layouts.token_marks import kv_squares, resting_dots
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
     paths = dict.fromkeys(move.path for each in scene.hops for move in each.moves if move.path)
     links = {path: f"l{number}" for number, path in enumerate(paths)}
     reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), LeanPen.for_theme(theme), links)
-    width = scene.width + 2 * MARGIN
+    width = max(scene.width, MIN_WIDTH) + 2 * MARGIN
     height = scene.height + TITLE_HEIGHT + TRACK_HEIGHT + LEGEND_HEIGHT + MARGIN
     body = "".join(_body(reel, width, height))
     return document(scene, width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
