@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 from tracer.cluster import Link
 from tracer.errors import ConfigError
@@ -53,6 +54,7 @@ def test_stall_and_window_are_two_sides_of_one_figure():
         assert (found.stall_seconds > 0) == (found.window_ratio < 1)
 
 
+@few
 @given(st.integers(1, 40), TIME, TIME, TIME, st.floats(1, 3))
 def test_a_pass_is_no_shorter_than_its_work_and_its_copies(
     layers: int, attention: float, experts: float, copy: float, slowdown: float
@@ -66,6 +68,7 @@ def test_a_pass_is_no_shorter_than_its_work_and_its_copies(
             assert found.copies[layer][0] >= found.experts[layer - 2][1]
 
 
+@few
 @given(st.integers(2, 40), TIME, TIME, TIME)
 def test_a_double_buffer_runs_steadily_at_the_longer_of_compute_and_copy(
     layers: int, attention: float, experts: float, copy: float
@@ -86,6 +89,7 @@ def test_attention_beside_a_copy_is_slower():
     assert plain.seconds < slowed.seconds <= plain.seconds + 58 * 4.4 * 0.19 + 1e-9
 
 
+@few
 @given(TIME, TIME, TIME, st.floats(1, 4))
 def test_slowed_work_ends_between_its_two_rates(start: float, seconds: float, end: float, slowdown: float):
     found = slowed_end(start, seconds, [(0.0, end)], slowdown)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 import tracer
 from tracer.errors import ConfigError
@@ -36,6 +37,7 @@ def events_of(text: str, phase: str) -> list[dict[str, object]]:
     return [event for event in json.loads(text)["traceEvents"] if event["ph"] == phase]
 
 
+@few
 @given(SLICES)
 def test_slices_of_one_thread_never_overlap(slices: list[tuple[str, str, float, float, str]]):
     events = [e for e in trace_events(timeline.from_slices("t", slices), 1) if e["ph"] == "X"]
