@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from app.query import scenario_of
+from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -49,13 +51,15 @@ def error_payload(error: ConfigError) -> Payload:
 
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
+    from app.export_formats import FORMATS
     from layouts import build_scene, scene_to_dict
     from layouts.svg import map_svg
     from tracer.trip import take_trip
 
     scenario = scenario_of(query)
     scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
-    return scene_to_dict(scene) | {"map": map_svg(scene), "token": token_payload(scenario)}
+    more = {"map": map_svg(scene), "token": token_payload(scenario), "exports": list(FORMATS)}
+    return scene_to_dict(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
@@ -63,7 +67,7 @@ def token_payload(scenario: Scenario) -> Payload:
     model = scenario.need_model()
     return {
         "position": scenario.position,
-        "prompt": scenario.token.prompt,
+        "positions": _positions(scenario),
         "replica": scenario.replica,
         "replicas": scenario.mesh.size_of("dp"),
         "seed": scenario.seed,
@@ -71,6 +75,12 @@ def token_payload(scenario: Scenario) -> Payload:
         "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
         "given_picks": [layer for layer, _ in scenario.picks],
     }
+
+
+def _positions(scenario: Scenario) -> tuple[int, int | None]:
+    """First and last position that can be asked for; decode goes on without end."""
+    prompt = scenario.token.prompt
+    return (prompt, None) if scenario.decodes else (0, prompt - 1)
 
 
 def gpu_payload(query: dict[str, str]) -> Payload:
@@ -104,6 +114,13 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page."""
+    from app.reports.traffic import traffic_report
+
+    return traffic_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -117,6 +134,13 @@ def quiz_answer(query: dict[str, str]) -> Payload:
 
     text = query.get("seed_of_quiz", "1")
     return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
+
+
+def flags_payload(query: dict[str, str]) -> Payload:
+    """Launch flags as keys of an address."""
+    from app.flags_report import flags_report
+
+    return flags_report(query)
 
 
 def upload() -> flask.Response:
@@ -136,6 +160,8 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "presets": presets_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
+    "traffic": traffic_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
+    "flags": flags_payload,
 }

@@ -11,10 +11,11 @@ import click
 from tracer.errors import ConfigError
 
 COMMANDS = {
+    "advise": "app.commands.advise:advise_command",
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
-    "compare": "app.commands.compare:compare_command",
     "census": "app.commands.census:census_command",
+    "compare": "app.commands.compare:compare_command",
     "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
     "eplb": "app.commands.eplb:eplb_command",
@@ -24,6 +25,7 @@ COMMANDS = {
     "generate": "app.commands.generate:generate_command",
     "groups": "app.commands.groups:groups_command",
     "kv": "app.commands.kv:kv_command",
+    "ledger": "app.commands.ledger:ledger_command",
     "lockstep": "app.commands.lockstep:lockstep_command",
     "orders": "app.commands.orders:orders_command",
     "phases": "app.commands.phases:phases_command",

@@ -32,8 +32,52 @@ def _svg(trip: Trip, hop: int | None) -> str:
     return render_svg(build_scene(trip), hop=hop)
 
 
+def _animated(trip: Trip, hop: int | None) -> str:
+    from layouts.animated_svg import MAX_HOPS, render_animated_svg
+    from layouts.build import build_scene
+
+    if hop is None and len(trip.hops) > MAX_HOPS:
+        rule = f"an animated picture has room for {MAX_HOPS} hops"
+        fix = "give --hop to play one, or export .html"
+        raise ConfigError("--to .anim.svg", f"{len(trip.hops)} hops", rule, fix)
+    return render_animated_svg(build_scene(trip), hop)
+
+
+def _html(trip: Trip, hop: int | None) -> str:
+    from app.html_player import to_html
+
+    return to_html(trip, hop)
+
+
+def _png(trip: Trip, hop: int | None) -> bytes:
+    from layouts.build import build_scene
+    from layouts.raster import to_png
+
+    return to_png(build_scene(trip), hop)
+
+
+def _gif(trip: Trip, hop: int | None) -> bytes:
+    from layouts.build import build_scene
+    from layouts.raster import to_gif
+
+    return to_gif(build_scene(trip), hop)
+
+
+def _perfetto(trip: Trip, hop: int | None) -> str:
+    from tracer.exporters.perfetto import to_perfetto
+    from tracer.timing.timeline import of_trip
+    from tracer.timing.trip_time import trip_time
+
+    return to_perfetto(of_trip(trip, trip_time(trip)))
+
+
 FORMATS: dict[str, Writer] = {
+    ".anim.svg": _animated,
     ".svg": _svg,
+    ".html": _html,
+    ".png": _png,
+    ".gif": _gif,
+    ".perfetto.json": _perfetto,
     ".json": _text("tracer.exporters.json_trip:to_json"),
     ".csv": _text("tracer.exporters.csv_trip:to_csv"),
     ".seq.mmd": _text("tracer.exporters.mermaid:to_mermaid_sequence"),

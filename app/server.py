@@ -11,6 +11,7 @@ import dash
 from dash import html
 
 from app.api import register_api
+from app.export_api import register_exports
 from app.pages import register_pages
 from app.security import add_headers
 
@@ -55,6 +56,7 @@ def create_app() -> dash.Dash:
     app.layout = html.Div([header(pages), html.Main(dash.page_container, id="main")], id="explorer")
     app.server.json.sort_keys = False
     register_api(app.server)
+    register_exports(app.server)
     add_headers(app)
     return app
 

@@ -18,6 +18,8 @@ class Ratio:
     baseline_s: float
     bound: float
     at_most: bool
+    unit: str = "ms"
+    scale: float = 1e3
 
     @property
     def value(self) -> float:
@@ -34,7 +36,8 @@ class Ratio:
         verdict = "ok" if self.holds else "MISSED"
         return (
             f"{self.name:<58} {self.value:>9.2f}x  ({sign} {self.bound:g}x {verdict})   "
-            f"ours {1e3 * self.ours_s:.3f} ms, baseline {1e3 * self.baseline_s:.3f} ms"
+            f"ours {self.scale * self.ours_s:.3f} {self.unit}, "
+            f"baseline {self.scale * self.baseline_s:.3f} {self.unit}"
         )
 
 

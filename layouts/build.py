@@ -10,11 +10,11 @@ from layouts.marks import trip_marks
 from layouts.paths import Router
 from layouts.questions import question_about
 from layouts.scene import HopScene, Move, Scene
-from layouts.times import transfer_seconds
 from layouts.words import tell
 from layouts.words.context import Context
 from layouts.words.reasons import reasons
 from tracer.hop import HopKind, Role
+from tracer.timing.links import LinkRates, hop_time, transfer_seconds
 from tracer.trip_text import log_line, mesh_line
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def _hop_scene(index: int, context: Context, tally: Tally, marks: Marks, router:
         comm_ops=tally.comm_ops,
         bytes=tally.bytes,
         note=hop.note,
+        seconds=hop_time(hop, LinkRates.of(context.scenario.cluster)).seconds,
         question=question_about(context),
     )
 
@@ -104,7 +105,7 @@ def _moves(context: Context, router: Router) -> Iterator[Move]:
             source=transfer.src,
             destination=transfer.dst,
             payload_bytes=transfer.bytes,
-            seconds=transfer_seconds(scenario, transfer),
+            seconds=transfer_seconds(cluster.link(transfer.tier), transfer.bytes),
             tier=str(transfer.tier),
             role=str(transfer.role),
             why=why,

@@ -21,27 +21,36 @@ def hop_layer(scene: Scene, hop: int, pen: Pen) -> Iterator[str]:
     yield from kv_marks(scene, hop, boxes, pen)
     for move in here.moves:
         if move.path:
-            yield _link(move, pen)
+            yield draw_link(move, pen)
     for rank in here.marks.relays:
         if rank in boxes:
             yield pen.text(boxes[rank].x + 9, boxes[rank].y + 38, "relay", "ib", 12, weight=600)
     for rank, state in here.marks.dots:
         if rank in boxes:
-            yield _dot(boxes[rank], state, pen)
-    yield from _chips(here, boxes, pen)
+            yield draw_dot(boxes[rank], state, pen)
+    yield from draw_chips(here, boxes, pen)
 
 
 def trip_layer(scene: Scene, pen: Pen) -> Iterator[str]:
     """Every link the trip used, once, and the K/V it left."""
     boxes = scene.gpu_boxes()
-    links = {(move.path, move.tier): move for hop in scene.hops for move in hop.moves if move.path}
     yield '<g opacity="0.75">'
-    for move in links.values():
-        yield _link(move, pen, width=2)
+    for move in used_links(scene):
+        yield draw_link(move, pen, width=2)
     yield "</g>"
     yield from kv_marks(scene, len(scene.hops) - 1, boxes, pen)
     if scene.home in boxes:
-        yield _dot(boxes[scene.home], "home", pen)
+        yield draw_dot(boxes[scene.home], "home", pen)
+
+
+def used_links(scene: Scene) -> list[Move]:
+    """One move for each pair of GPUs that the trip joins: dashes there and back would fill each other."""
+    links: dict[frozenset[int], Move] = {}
+    for hop in scene.hops:
+        for move in hop.moves:
+            if move.path:
+                links.setdefault(frozenset((move.source, move.destination)), move)
+    return list(links.values())
 
 
 def kv_marks(scene: Scene, hop: int, boxes: dict[int, GpuBox], pen: Pen) -> Iterator[str]:
@@ -55,12 +64,14 @@ def kv_marks(scene: Scene, hop: int, boxes: dict[int, GpuBox], pen: Pen) -> Iter
             yield f'<rect x="{x:g}" y="{y:g}" width="12" height="12" rx="2" {look}/>'
 
 
-def _link(move: Move, pen: Pen, width: float = 3) -> str:
+def draw_link(move: Move, pen: Pen, width: float = 3) -> str:
+    """The path of a transfer: solid over NVLink, dashed over InfiniBand."""
     dash = "" if move.tier == "nvlink" else ' stroke-dasharray="8 3"'
     return pen.line(move.path, move.tier, width, dash + ' stroke-linecap="round"')
 
 
-def _dot(box: GpuBox, state: str, pen: Pen) -> str:
+def draw_dot(box: GpuBox, state: str, pen: Pen) -> str:
+    """The token on a GPU: large at home, an outline at a relay."""
     x, y = box.x + box.width - 14, box.y + 34
     if state == "relay":
         return f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="none" {pen.stroke("token")} stroke-width="2"/>'
@@ -68,7 +79,7 @@ def _dot(box: GpuBox, state: str, pen: Pen) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{radius}" {pen.fill("token")}/>'
 
 
-def _chips(hop: HopScene, boxes: dict[int, GpuBox], pen: Pen) -> Iterator[str]:
+def draw_chips(hop: HopScene, boxes: dict[int, GpuBox], pen: Pen) -> Iterator[str]:
     """Bytes beside the first few links that cross, next to the remote end."""
     crossing = [move for move in hop.moves if move.tier == "ib" and move.path][:MAX_CHIPS]
     for move in crossing:

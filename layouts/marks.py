@@ -62,11 +62,21 @@ def _after(scenario: Scenario, hop: Hop, dots: Dots) -> Dots:
         return dict.fromkeys(tp_ranks_at(scenario, hop.stage), "part")
     if hop.kind is HopKind.DISPATCH:
         return _after_dispatch(hop, dots)
+    if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
+        return _while_decoding(scenario, hop)
     if hop.kind is HopKind.PP_SEND:
         return _rest(scenario, hop.stage + 1)
     if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
         return dots
     return _rest(scenario, hop.stage)
+
+
+def _while_decoding(scenario: Scenario, hop: Hop) -> Dots:
+    """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
+    found: Dots = dict.fromkeys(tp_ranks_at(scenario, hop.stage), "part")
+    if hop.kind is HopKind.QUERY_SEND:
+        found |= {transfer.dst: "copy" for transfer in hop.transfers}
+    return found
 
 
 def _after_dispatch(hop: Hop, dots: Dots) -> Dots:

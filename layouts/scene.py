@@ -123,7 +123,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HopScene:
-    """One hop: its place in the trip, its moves, its words, the marks after it and the running totals."""
+    """One hop: its place in the trip, its moves, its words, the marks after it and the running totals.
+
+    ``seconds`` is its time at link rate, from the first byte sent to the last received, for this token alone.
+    """
 
     index: int
     layer: int
@@ -142,6 +145,7 @@ class HopScene:
     comm_ops: int
     bytes: int
     note: str = ""
+    seconds: float = 0.0
     question: Question | None = None
 
 

@@ -52,6 +52,7 @@ def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
         "comm": hop.is_comm_op,
         "crossings": hop.crossings,
         "note": hop.note,
+        "time": time_text(hop.seconds),
         "moves": [_move(move, paths) for move in hop.moves],
         "words": {
             "title": hop.words.title,

@@ -34,20 +34,21 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
             *map_parts(scene, pen, touched=_touched(scene, hop)),
             *(trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)),
             "</g>",
-            *_legend(height - LEGEND_HEIGHT + 8, pen),
+            *legend(height - LEGEND_HEIGHT + 8, pen),
         )
     )
-    return _document(scene, width, height, body, pen, _label(scene, hop))
+    return document(scene, width, height, body, pen, _label(scene, hop))
 
 
 def map_svg(scene: Scene) -> str:
     """The bare map for a page that colours it by class and lays its own marks over it."""
     pen = Pen.of("page")
     body = "".join(map_parts(scene, pen, touched=frozenset()))
-    return _document(scene, scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
+    return document(scene, scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 
 
-def _document(scene: Scene, width: float, height: float, body: str, pen: Pen, label: str) -> str:
+def document(scene: Scene, width: float, height: float, body: str, pen: Pen, label: str) -> str:
+    """The SVG element around a body, with its name for screen readers and its colours."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" role="img" aria-label="{escape(label)}" '
@@ -95,7 +96,7 @@ def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[st
         if line.label:
             yield pen.text(10, line.y + line.height / 2 + 4, line.label, "soft", 13)
         for box in line.gpus:
-            yield _gpu(box, pen, lit=box.rank in touched)
+            yield draw_gpu(box, pen, lit=box.rank in touched)
 
 
 def _band(band: Band, pen: Pen) -> str:
@@ -130,7 +131,8 @@ def _fold(fold: Fold, pen: Pen) -> str:
     )
 
 
-def _gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
+def draw_gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
+    """One GPU; ``lit`` when the token touched it."""
     size = 17 if box.rank < 100_000 else 13
     edge = "ink" if lit else "edge"
     experts = pen.text(box.x + 9, box.y + 55, box.experts, "soft", 12) if box.experts else ""
@@ -146,7 +148,8 @@ def _gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
     )
 
 
-def _legend(y: float, pen: Pen) -> Iterator[str]:
+def legend(y: float, pen: Pen) -> Iterator[str]:
+    """What the lines and marks mean, in one row."""
     x = MARGIN
     for kind, text in (
         ("nvlink", "NVLink"),

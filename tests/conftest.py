@@ -11,3 +11,6 @@ settings.register_profile(
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile("fuzz", max_examples=10_000, deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+# A project of its own, run from an installed wheel by test_sample_project.py.
+collect_ignore = ["sample_project"]

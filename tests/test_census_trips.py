@@ -72,7 +72,8 @@ def assert_same(scenario: EngineScenario, tokens: list[tuple[int, int]], picks: 
     assert {t: n for t, n in census.bytes_by_tier("dispatch").items() if n} == dict(trips["bytes"]["sent"])
     assert {t: n for t, n in census.bytes_by_tier("combine").items() if n} == dict(trips["bytes"]["back"])
     copies = 1 if scenario.plan.contract == "tp" or scenario.plan.sp != "off" else mesh.size_of("tp")
-    assert census.picks == picks.size * copies
+    wide = picks.shape[2] + len(scenario.always_picked)
+    assert census.picks == picks.shape[0] * picks.shape[1] * wide * copies
 
 
 @settings(suppress_health_check=SLOW_DRAWS)

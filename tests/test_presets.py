@@ -21,6 +21,7 @@ Scenario = dict[str, Any]
 
 MESHES = {
     "six-cuts": (32, 16, 4),
+    "six-cuts-decode": (32, 16, 4),
     "six-cuts-pp-inside-dp": (32, 16, 4),
     "deepseek-v3-prefill-ep32": (32, 32, 4),
     "deepseek-v3-prefill-ep32-tp4": (32, 32, 4),
@@ -62,6 +63,10 @@ def test_mesh_of_a_preset(name: str) -> None:
     if name in SLOTS_A_GPU and scenario.placement is not None:
         counts = {scenario.placement.slots_on(rank) for rank in range(scenario.mesh.size_of("ep"))}
         assert counts == {SLOTS_A_GPU[name]}
+
+
+def test_every_preset_is_looked_at() -> None:
+    assert sorted(MESHES) == list(tracer.preset_names())
 
 
 @pytest.mark.parametrize("name", tracer.preset_names())

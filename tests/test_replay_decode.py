@@ -40,7 +40,7 @@ def scenario(model: Table, mesh: Table, **token: Any) -> Scenario:
 
 
 CASES: dict[str, Scenario] = {
-    "six-cuts": tracer.load_scenario("six-cuts"),
+    "six-cuts": tracer.load_scenario("six-cuts").with_token(prompt=16, position=9),
     "pass-KV": scenario(MOE, {"tp": 2, "cp": 2, "ep": 4, "decode_attention": "pass_kv"}),
     "pass-KV, all-gather, cp 4": scenario(
         MOE, {"cp": 4, "ep": 4, "decode_attention": "pass_kv", "kv_exchange": "all_gather"}, first_cp=2
@@ -113,7 +113,7 @@ def test_a_decode_pool_goes_on_where_prefill_ended(name: str, model: Table) -> N
 
 @pytest.mark.parametrize("fault", ["merge_unweighted", "rope_local"])
 def test_a_known_mistake_shows(fault: str) -> None:
-    report = replay_generation(tracer.load_scenario("six-cuts"), 1, fault=fault)
+    report = replay_generation(CASES["pass-Q, cp 4, MLA"], 1, tiny=False, fault=fault)
     assert not report.ok
     assert "is off by" in str(report)
 
@@ -135,7 +135,8 @@ def test_steps_are_limited() -> None:
 
 
 def test_the_command_replays_a_generation() -> None:
-    result = CliRunner().invoke(tokentrip, ["replay", "six-cuts", "--tiny", "--phase", "decode", "--json"])
+    command = ["replay", "six-cuts", "--tiny", "--phase", "decode", "--prompt", "8", "--json"]
+    result = CliRunner().invoke(tokentrip, command)
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     assert report["ok"]

@@ -5,7 +5,10 @@
 ``routing`` say what is computed and which experts a token picks; ``plan``, ``landing`` and ``scenario``
 put one question together; ``hop`` and ``hops`` move the token, ``itinerary`` orders the hops, and
 ``trip`` counts them; ``several`` puts many on one map. ``residency`` says what each GPU holds, and
-``fits`` whether it fits. Names load when they are first used, so that importing the engine costs nothing.
+``fits`` whether it fits. After prefill: ``kv_layout`` and ``kv_owners`` say where K/V stays, ``pools`` and
+``last_trip`` how it moves to a decode pool, ``decode_attention`` how a new token's query reaches it;
+``generation`` joins the legs, ``phases`` puts both side by side, ``lockstep`` lets replicas wait.
+Names load when they are first used, so that importing the engine costs nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +23,15 @@ if TYPE_CHECKING:
     from tracer.errors import ConfigError
     from tracer.expert_placement import Placement
     from tracer.fits import Fits, check_fits
+    from tracer.generation import Generation, generate
     from tracer.hop import Hop, HopKind, Role, Transfer
+    from tracer.kv_owners import KvOwners
+    from tracer.last_trip import LastTrip
     from tracer.mesh import Mesh
     from tracer.model_spec import ModelSpec
+    from tracer.phases import phase_table
     from tracer.plan import Contract, Plan, Sp
+    from tracer.pools import Pools
     from tracer.presets import load_scenario, preset_names
     from tracer.rank_grid import RankGrid
     from tracer.residency import Residency, residency_of
@@ -38,13 +46,17 @@ _HOMES = {
     "Contract": "plan",
     "Dtypes": "dtype",
     "Fits": "fits",
+    "Generation": "generation",
     "Hop": "hop",
     "HopKind": "hop",
+    "KvOwners": "kv_owners",
+    "LastTrip": "last_trip",
     "Link": "cluster",
     "Mesh": "mesh",
     "ModelSpec": "model_spec",
     "Placement": "expert_placement",
     "Plan": "plan",
+    "Pools": "pools",
     "RankGrid": "rank_grid",
     "Residency": "residency",
     "Role": "hop",
@@ -57,7 +69,9 @@ _HOMES = {
     "TripLog": "trip",
     "Trips": "several",
     "check_fits": "fits",
+    "generate": "generation",
     "load_scenario": "presets",
+    "phase_table": "phases",
     "preset_names": "presets",
     "residency_of": "residency",
     "take_trip": "trip",
@@ -71,13 +85,17 @@ __all__ = [
     "Contract",
     "Dtypes",
     "Fits",
+    "Generation",
     "Hop",
     "HopKind",
+    "KvOwners",
+    "LastTrip",
     "Link",
     "Mesh",
     "ModelSpec",
     "Placement",
     "Plan",
+    "Pools",
     "RankGrid",
     "Residency",
     "Role",
@@ -90,7 +108,9 @@ __all__ = [
     "TripLog",
     "Trips",
     "check_fits",
+    "generate",
     "load_scenario",
+    "phase_table",
     "preset_names",
     "residency_of",
     "take_trip",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.dtype import BYTES
 from tracer.expected_moe import RowBytes, average_copies, dispatched_rows, pulled_bytes
-from tracer.rank_places import islands_of, pair_crossing_share
+from tracer.stage_shares import crossing_share, layers_by_stage
 from tracer.traffic_text import format_seconds
 from tracer.trip_text import format_bytes
 
@@ -85,13 +85,13 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     tokens = scenario.landing.padded
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
-    islands = islands_of(scenario.cluster, scenario.mesh.groups("dispatch"))
-    share, group = pair_crossing_share(islands), islands.shape[1]
-    row = (scenario.model.hidden or 0) * BYTES[scenario.dtype.activations] if scenario.model else 0
+    model, mesh = scenario.need_model(), scenario.mesh
+    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    group = mesh.size_of("etp") * mesh.size_of("ep")
+    row = model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
     all_rows = (group - 1) * rows * size
     sums = 2 * (group - 1) * rows * row
-    first_moe = next(n for n in range(1, scenario.need_model().layers + 1) if scenario.need_model().is_moe(n))
-    pulled = pulled_bytes(scenario, first_moe, 0)
+    pulled = pulled_bytes(scenario)
     picks = copies.messages - copies.messages_ib
     entries = [
         _row(

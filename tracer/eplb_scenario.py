@@ -108,7 +108,7 @@ def rebalanced(
 
 def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.int64]) -> Scenario:
     """The scenario with a slot table of its own in each of the layers; the first serves any other."""
-    ep, experts = scenario.mesh.size_of("ep"), scenario.need_model().need("experts", "place experts")
+    ep, experts = scenario.mesh.size_of("ep"), scenario.placement_of(layers[0]).experts
     tables = [Placement.table(row.tolist(), ep, experts) for row in slots]
     by_layer = tuple(zip(layers, tables, strict=True))
     return replace(scenario, placement=tables[0], layer_placements=by_layer)

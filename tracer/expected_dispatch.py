@@ -20,11 +20,13 @@ from tracer.hops.routes import tied_ep_ranks
 from tracer.rank_places import indices_of, islands_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracer.expert_placement import Placement
     from tracer.rank_places import Int64s
     from tracer.scenario import Scenario
 
-MAX_RESIDUES = 64
+POSITION_WORK = 1 << 18
 MAX_WORK = 1 << 22
 
 
@@ -72,7 +74,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model(), len(scenario.always_picked))
+    chance = HitChance.of_model(scenario.need_model())
     ranks = _stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
@@ -152,26 +154,65 @@ def _home_copies(
 
 
 def _with_replicas(
-    scenario: Scenario,
-    placement: Placement,
-    stage: int,
-    ranks: Int64s,
-    chance: HitChance,
+    scenario: Scenario, placement: Placement, stage: int, ranks: Int64s, chance: HitChance
 ) -> DispatchCopies:
-    """Average over homes and over token positions modulo the ties between replicas."""
+    """Average over homes and over token positions modulo the ties between replicas.
+
+    Where the ties' least common multiple makes too many positions, the first of them stand for all.
+    """
     islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
     _check_work(ranks.size * (ranks.shape[1] + placement.experts))
+    most = max(1, POSITION_WORK // (ranks.size * ranks.shape[1]))
     total = NO_COPIES
     for row in range(len(ranks)):
         group = _Group(tuple(islands[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist()))
         for home, source in enumerate(ranks[row].tolist()):
-            ties = [tied_ep_ranks(scenario, placement, stage, source, e) for e in range(placement.experts)]
-            residues = min(lcm(*(len(tie) for tie in ties)), MAX_RESIDUES)
-            for residue in range(residues):
+            ties = _ties(scenario, placement, stage, source)
+            positions = min(lcm(*(len(tie) for tie in ties)), most)
+            for position in range(positions):
                 held: list[set[int]] = [set() for _ in range(placement.ep)]
                 for expert, tie in enumerate(ties):
-                    held[tie[residue % len(tie)]].add(expert)
+                    held[tie[position % len(tie)]].add(expert)
                 sets = [frozenset(held[ep]) for ep in group.ep_ranks]
-                total += _home_copies(group, home, sets, chance).scaled(1 / residues)
+                total += _home_copies(group, home, sets, chance).scaled(1 / positions)
     return total.scaled(1 / ranks.size)
+
+
+def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> list[Sequence[int]]:
+    """EP ranks that serve each expert equally well for a source."""
+    return [tied_ep_ranks(scenario, placement, stage, source, e) for e in range(placement.experts)]
+
+
+def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
+    """(messages a token, those between islands) without de-duplication, averaged over a layer's homes.
+
+    One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
+    """
+    placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
+    chance = HitChance.of_model(scenario.need_model())
+    shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
+    ranks = _stage_groups(scenario, stage)
+    islands, eps = islands_of(scenario.cluster, ranks), scenario.mesh.coordinates_of(ranks)["ep"]
+    plain = (
+        None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
+    )
+    messages = crossing = 0.0
+    for row in range(len(ranks)):
+        for home, source in enumerate(ranks[row].tolist()):
+            by_ep = plain
+            if by_ep is None:
+                by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
+            picks = by_ep[eps[row]]
+            messages += float(picks.sum() - picks[home])
+            crossing += float(picks[islands[row] != islands[row][home]].sum())
+    return messages / ranks.size, crossing / ranks.size
+
+
+def _by_ep(ties: list[Sequence[int]], shares: list[float], ep: int) -> NDArray[np.float64]:
+    """Expected picks by EP rank ``[ep]``, ties shared evenly."""
+    found = np.zeros(ep)
+    for tie, share in zip(ties, shares, strict=True):
+        for rank in tie:
+            found[rank] += share / len(tie)
+    return found

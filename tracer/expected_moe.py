@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,12 @@ import numpy as np
 
 from tracer.axis_traffic import AxisTraffic, split_line
 from tracer.dtype import BYTES, dispatch_row_bytes
-from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies
+from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies, expected_messages
 from tracer.hop import HopKind, Part, Where
-from tracer.hops.weight_pull import expert_bytes, weight_pull
+from tracer.hops.weight_pull import expert_bytes, pulls_to
 from tracer.parameters import expert_parameters
 from tracer.plan import Contract, Sp
-from tracer.rank_places import islands_of, pair_crossing_share
+from tracer.stage_shares import crossing_share, layers_by_stage
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -68,27 +69,44 @@ def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
 
 def average_copies(scenario: Scenario) -> DispatchCopies:
     """Expected copies a token, averaged over the MoE layers (stages and placements may differ)."""
+    total = NO_COPIES
+    for layer, share in _distinct_layers(scenario).items():
+        total += expected_copies(scenario, layer).scaled(share)
+    return total
+
+
+def average_messages(scenario: Scenario) -> tuple[float, float]:
+    """Expected messages a token without de-duplication, and those between islands; as above."""
+    messages = crossing = 0.0
+    for layer, share in _distinct_layers(scenario).items():
+        every, between = expected_messages(scenario, layer)
+        messages, crossing = messages + share * every, crossing + share * between
+    return messages, crossing
+
+
+def _distinct_layers(scenario: Scenario) -> dict[int, float]:
+    """One MoE layer of each stage and placement, with the share of the MoE layers it stands for."""
     model = scenario.need_model()
     layers = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
-    seen: dict[tuple[int, int], DispatchCopies] = {}
     edges = np.cumsum(scenario.stage_layers)
-    total = NO_COPIES
+    first: dict[tuple[int, int], int] = {}
+    counts: Counter[int] = Counter()
     for layer in layers:
         key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
-        if key not in seen:
-            seen[key] = expected_copies(scenario, layer)
-        total += seen[key]
-    return total.scaled(1 / len(layers))
+        counts[first.setdefault(key, layer)] += 1
+    return {layer: count / len(layers) for layer, count in counts.items()}
 
 
 def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
-    hidden = model.need("hidden", "size a row")
-    top_k = model.need("top_k", "count picks") + len(scenario.always_picked)
-    copies = average_copies(scenario)
-    nvlink, ib = copies.nvlink, copies.ib
+    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    top_k += len(scenario.always_picked)
     if scenario.plan.dispatch == "low_latency":
-        nvlink, ib = copies.messages - copies.messages_ib, copies.messages_ib
+        messages, ib = average_messages(scenario)
+        nvlink = messages - ib
+    else:
+        copies = average_copies(scenario)
+        nvlink, ib = copies.nvlink, copies.ib
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
@@ -116,7 +134,7 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, mesh = scenario.need_model(), scenario.mesh
     hidden = model.need("hidden", "size a row")
     peers = mesh.size_of("etp") * mesh.size_of("ep") - 1
-    share = pair_crossing_share(islands_of(scenario.cluster, mesh.groups("dispatch")))
+    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
@@ -134,27 +152,25 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     )
 
 
-def pulled_bytes(scenario: Scenario, layer: int, stage: int) -> tuple[float, float]:
-    """(NVLink, IB) bytes of weights a rank of the stage pulls in a MoE layer, on average."""
-    nvlink = ib = 0
-    ranks = scenario.mesh.stage_lists()[stage].tolist()
-    for rank in ranks:
-        where = Where(layer, stage, 0, rank, Part.MOE)
-        for transfer in weight_pull(scenario, where).transfers:
-            if transfer.dst != rank:
-                continue
-            if transfer.tier == "ib":
-                ib += transfer.bytes
-            else:
-                nvlink += transfer.bytes
-    return nvlink / len(ranks), ib / len(ranks)
+def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
+    """(NVLink, IB) bytes of weights a rank pulls in a MoE layer, on average."""
+    nvlink = ib = 0.0
+    edges = np.cumsum(scenario.stage_layers)
+    for layer, share in _distinct_layers(scenario).items():
+        stage = int(np.searchsorted(edges, layer))
+        ranks = scenario.mesh.stage_lists()[stage].tolist()
+        for rank in ranks:
+            for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
+                part = transfer.bytes * share / len(ranks)
+                nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+    return nvlink, ib
 
 
 def _pull_line(scenario: Scenario) -> AxisTraffic:
     """Weights a GPU receives: the experts that are not local, once a layer, whatever T."""
     model = scenario.need_model()
+    nvlink, ib = pulled_bytes(scenario)
     layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
-    nvlink, ib = pulled_bytes(scenario, layer, 0)
     experts, whole = scenario.placement_of(layer).experts, expert_bytes(scenario)
     element = whole / expert_parameters(model)
     return split_line(

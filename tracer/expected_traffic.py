@@ -15,7 +15,8 @@ from tracer.errors import whole_number
 from tracer.expected_moe import moe_line
 from tracer.hops.kv_exchange import kv_elements
 from tracer.plan import Contract, Sp
-from tracer.rank_places import islands_of, pair_crossing_share, ring_crossing_share
+from tracer.rank_places import islands_of
+from tracer.stage_shares import crossing_share, layers_by_stage
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -122,33 +123,29 @@ def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
     return replace(scenario, token=token)
 
 
-def _ib_share(scenario: Scenario, axis: str, *, ring: bool) -> float:
-    """Share of an axis's messages that cross islands, over all its groups."""
-    islands = islands_of(scenario.cluster, scenario.mesh.groups(axis))
-    return ring_crossing_share(islands) if ring else pair_crossing_share(islands)
-
-
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """TP's sums and gathers: attention, then whatever else is split over it."""
     model, plan = scenario.need_model(), scenario.plan
-    dense, moe = model.layers - model.moe_layers, model.moe_layers
-    lines = [_tp_line(scenario, tokens, "attention", model.layers, 2)]
-    if dense and scenario.dense_tp > 1:
+    every = layers_by_stage(scenario)
+    moe = layers_by_stage(scenario, model.is_moe)
+    dense = [count - routed for count, routed in zip(every, moe, strict=True)]
+    lines = [_tp_line(scenario, tokens, "attention", every, 2)]
+    if sum(dense) and scenario.dense_tp > 1:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
-    if moe and plan.shared_tp and model.shared_experts:
+    if sum(moe) and plan.shared_tp and model.shared_experts:
         lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
-    if moe and plan.contract == Contract.TP:
+    if sum(moe) and plan.contract == Contract.TP:
         lines.append(_tp_line(scenario, tokens, "moe", moe, 2))
-    if moe and plan.contract != Contract.TP and plan.sp == Sp.BEFORE_DISPATCH:
+    if sum(moe) and plan.contract != Contract.TP and plan.sp == Sp.BEFORE_DISPATCH:
         lines.append(_tp_line(scenario, tokens, "moe_gather", moe, 1))
     if plan.embedding == "vocab_parallel":
-        collectives = 1 if plan.sp == Sp.MEGATRON else 2
-        lines.append(_tp_line(scenario, tokens, "embedding", 1, collectives))
+        first = [1] + [0] * (scenario.mesh.stages - 1)
+        lines.append(_tp_line(scenario, tokens, "embedding", first, 1 if plan.sp == Sp.MEGATRON else 2))
     return lines
 
 
-def _tp_line(scenario: Scenario, tokens: int, part: str, times: int, collectives: int) -> AxisTraffic:
-    """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two."""
+def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], collectives: int) -> AxisTraffic:
+    """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two; layers by stage."""
     tp, cp = scenario.mesh.size_of("tp"), scenario.mesh.size_of("cp")
     hidden = scenario.need_model().need("hidden", "size a row")
     lead = f"{collectives}·" if collectives > 1 else ""
@@ -158,10 +155,10 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, times: int, collectives
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
         element_bytes=BYTES[scenario.dtype.activations],
-        ib_share=_ib_share(scenario, "tp", ring=scenario.plan.tp_algo == "ring"),
+        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo == "ring"),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
-        times=times,
+        times=sum(layers),
     )
 
 
@@ -176,7 +173,9 @@ def _cp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         "attention",
         elements=(cp - 1) * tokens / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
-        ib_share=_ib_share(scenario, "cp", ring=scenario.plan.kv_exchange == "ring"),
+        ib_share=crossing_share(
+            scenario, "cp", layers_by_stage(scenario), ring=scenario.plan.kv_exchange == "ring"
+        ),
         formula=formula,
         numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
         times=model.layers,

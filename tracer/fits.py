@@ -37,7 +37,7 @@ class Fits:
     """What fits on a deployment's GPUs; ``print`` shows the table.
 
     ``usable_bytes`` is the part of ``hbm_bytes`` that weights, staging buffers and K/V may take;
-    ``tokens_a_replica`` is the K/V a replica keeps, that of its fullest GPU times cp.
+    ``tokens_a_replica`` is the K/V a replica keeps, that of its fullest GPU times cp (and dcp).
     """
 
     scenario: Scenario
@@ -57,8 +57,9 @@ class Fits:
 
     @property
     def tokens_a_replica(self) -> int:
-        """Tokens whose K/V a replica keeps: every stage keeps its layers', every CP rank its share."""
-        return self.scenario.mesh.size_of("cp") * min(self.tokens_on(row.fullest) for row in self.stages)
+        """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share."""
+        shards = self.scenario.mesh.size_of("cp") * self.scenario.plan.dcp
+        return shards * min(self.tokens_on(row.fullest) for row in self.stages)
 
     @property
     def tokens_in_all(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import comb
 from typing import TYPE_CHECKING
@@ -20,9 +20,8 @@ class HitChance:
 
     p(e) = 1 - C(E-e, k)/C(E, k). With group-limited routing the token first keeps ``kept`` of ``groups``
     equal groups, then picks k experts of those alone: the mean of the same expression over all choices
-    of groups, counted by how many experts of the set a choice keeps.
-
-    ``always`` more experts, numbered from E on, are in every pick (shared experts that are routed).
+    of groups, counted by how many experts of the set a choice keeps. Ids from ``experts`` on are shared
+    experts served as routed ones: every token picks them.
 
     >>> HitChance(experts=32, top_k=2).of_count(16)
     0.7580645161290323
@@ -32,17 +31,14 @@ class HitChance:
     top_k: int
     groups: int = 1
     kept: int = 1
-    always: int = 0
     _memo: dict[tuple[int, ...], float] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
-    def of_model(cls, model: ModelSpec, always: int = 0) -> HitChance:
+    def of_model(cls, model: ModelSpec) -> HitChance:
         """The chances of a model's router when every expert is as good as another."""
         experts, top_k = model.need("experts", WHY), model.need("top_k", WHY)
         groups, kept = model.expert_groups or 1, model.top_groups or 1
-        if kept >= groups:
-            groups = kept = 1
-        return cls(experts, top_k, groups, kept, always)
+        return cls(experts, top_k, groups, kept) if kept < groups else cls(experts, top_k)
 
     @property
     def limited(self) -> bool:
@@ -56,17 +52,16 @@ class HitChance:
     def of_set(self, experts: Iterable[int]) -> float:
         """Chance that a token picks at least one of these experts (ids, each once)."""
         distinct = set(experts)
-        if any(expert >= self.experts for expert in distinct):
+        if distinct and max(distinct) >= self.experts:
             return 1.0
         if not self.limited:
             return self._remembered((len(distinct),))
         share = self.experts // self.groups
         return self._remembered(tuple(sorted(Counter(expert // share for expert in distinct).values())))
 
-    def picks_of(self, experts: Collection[int]) -> float:
-        """How many of a token's picks are expected among these experts."""
-        surely = sum(expert >= self.experts for expert in experts)
-        return surely + (len(experts) - surely) * self.top_k / self.experts
+    def picks_of(self, experts: Iterable[int]) -> float:
+        """Expected picks of a token among these experts."""
+        return sum(self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts))
 
     def _remembered(self, counts: tuple[int, ...]) -> float:
         if counts not in self._memo:

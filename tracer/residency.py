@@ -11,6 +11,7 @@ from tracer.errors import ConfigError
 from tracer.held_weights import held_weights
 from tracer.holding import Holding
 from tracer.hops.kv_exchange import kv_elements
+from tracer.kv_layout import positions_kept
 from tracer.model_share import ModelShare, model_share
 from tracer.plan import Sp
 from tracer.staging import staging_bytes
@@ -27,9 +28,10 @@ class Residency:
     """What one GPU holds.
 
     ``kv_bytes_per_token`` is K/V of one token of this GPU's CP share in all layers of its stage.
-    ``rows`` are the prompt positions whose rows it has outside attention, ``kv_positions`` those whose
-    K/V it keeps, and ``work`` the causal attention of its CP rank. ``staging_bytes`` are DWDP's buffers.
-    ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source
+    ``rows`` are the prompt positions whose rows it has outside attention (none in decode),
+    ``kv_positions`` those of its CP rank, of which it keeps the K/V of ``kv_kept`` (all, but for DCP's
+    shards). ``work`` is the causal attention of its CP rank in prefill. ``staging_bytes`` are DWDP's
+    buffers. ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source
     states its memory.
     """
 
@@ -40,7 +42,9 @@ class Residency:
     hbm_bytes: int | None
     rows: tuple[range, ...]
     kv_positions: tuple[range, ...]
+    kv_kept: int
     work: RankWork
+    computes_prompt: bool
 
     @property
     def rank(self) -> int:
@@ -104,7 +108,9 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         hbm_bytes=hbm_bytes(scenario),
         rows=rows,
         kv_positions=kv_positions,
+        kv_kept=positions_kept(scenario, rank),
         work=rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp")),
+        computes_prompt=not scenario.decodes,
     )
 
 
@@ -142,6 +148,8 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     own = landing.positions_on(at["cp"], at["tp"])
     share = landing.positions_of_share(at["cp"])
     rows = own if scenario.plan.sp == Sp.MEGATRON else share
+    if scenario.decodes:
+        rows = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)
 
 

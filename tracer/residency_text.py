@@ -36,6 +36,7 @@ def residency_to_dict(held: Residency) -> dict[str, Any]:
         "lm_head": _pair(share.lm_head),
         "rows": [_pair(run) for run in held.rows],
         "kv_positions": [_pair(run) for run in held.kv_positions],
+        "kv_kept": held.kv_kept,
         "causal_work": held.work.to_dict(),
         "weights": [_holding_to_dict(each) for each in held.weights],
         "parameters": held.parameters,
@@ -97,8 +98,7 @@ def residency_text(held: Residency) -> str:
         lines += _expert_lines(share, share.expert_hidden)
     vocabulary = (("embedding", share.embedding), ("LM head", share.lm_head))
     lines += [f"{name:<14}rows {_span(rows)}" for name, rows in vocabulary if rows]
-    lines.append(f"prompt        rows {_runs(held.rows)}; K/V of {_runs(held.kv_positions)}")
-    lines.append(f"causal work   {held.work.pairs:,} pairs, {held.work.of_mean:.3f} of the mean CP rank's")
+    lines += _token_lines(held)
     parts = ", ".join(f"{part} {format_bytes(size)}" for part, size in held.weight_bytes_by_part.items())
     lines.append(f"weights       {format_bytes(held.weight_bytes)}: {parts}")
     if held.staging_bytes:
@@ -120,6 +120,16 @@ def _expert_lines(share: ModelShare, inner: range) -> list[str]:
     tables = [("experts", layers.common)] if layers.common is not None else []
     tables += [(f"  layer {layer}", table) for layer, table in layers.own[:_SHOWN]]
     return [f"{name:<14}{_slots(table.experts_on(share.ep_rank))}{also}" for name, table in tables]
+
+
+def _token_lines(held: Residency) -> list[str]:
+    """Where the prompt is; in decode only its K/V is there."""
+    sharded = f" ({held.kv_kept:,} of them)" if held.kv_kept < sum(map(len, held.kv_positions)) else ""
+    kept = f"K/V of {_runs(held.kv_positions)}{sharded}"
+    if not held.computes_prompt:
+        return [f"prompt        {kept}"]
+    work = f"{held.work.pairs:,} pairs, {held.work.of_mean:.3f} of the mean CP rank's"
+    return [f"prompt        rows {_runs(held.rows)}; {kept}", f"causal work   {work}"]
 
 
 def _slots(slots: Sequence[int]) -> str:

@@ -19,6 +19,15 @@
     }
   }
 
+  // Pages that show one scenario pass it on to each other through the navigation.
+  function carry(query) {
+    const { hop, speed, rank, rows, chapter, seed_of_quiz, a, b, ...scenario } = query;
+    for (const name of ["trip", "mesh", "traffic", "batch", "time", "roofline", "decode"]) {
+      const link = document.getElementById("nav-" + name);
+      if (link) link.href = new URL(link.href).pathname + window.tokentrip.core.formatQuery(scenario);
+    }
+  }
+
   // `make(frame)` fills a page's frame and may return `{destroy}`.
   function definePage(name, make) {
     makers[name] = make;
@@ -31,7 +40,7 @@
     return body.error || response.ok ? body : { error: { text: "The explorer did not answer (" + response.status + ")." } };
   }
 
-  window.tokentrip = Object.assign(window.tokentrip || {}, { definePage, fetchJson });
+  window.tokentrip = Object.assign(window.tokentrip || {}, { definePage, fetchJson, carry });
   new MutationObserver(mount).observe(document.documentElement, { childList: true, subtree: true });
   document.addEventListener("DOMContentLoaded", mount);
 })();

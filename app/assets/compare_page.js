@@ -56,7 +56,7 @@
     return dom.make("section", { "aria-label": name }, [
       dom.make("h2", {}, [dom.make("a", { href: "/?" + side.query, text: name })]),
       dom.make("p", { class: "place", text: side.mesh_line }),
-      dom.make("div", { class: "picture map-frame" }, [dom.parseSvg(side.picture)])]);
+      dom.picture(side.picture, name)]);
   }
 
   function onlyChanged(page, dom) {

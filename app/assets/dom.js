@@ -35,7 +35,14 @@
     return make("label", { class: "field" }, [make("span", { text }), control]);
   }
 
+  // A picture at its natural size or larger, in a frame that scrolls by keyboard too.
+  function picture(svg, label) {
+    const drawn = parseSvg(svg);
+    drawn.style.minWidth = drawn.getAttribute("width") + "px";
+    return make("div", { class: "picture", tabindex: "0", role: "group", "aria-label": label }, [drawn]);
+  }
+
   window.tokentrip = Object.assign(window.tokentrip || {}, {
-    dom: { make, makeSvg, parseSvg, option, labelled },
+    dom: { make, makeSvg, parseSvg, picture, option, labelled },
   });
 })();

@@ -13,13 +13,16 @@
     const { dom } = window.tokentrip;
     if (field.kind === "order") return orderField(page, field);
     const control = { size: numberControl, count: numberControl, choice: choiceControl, flag: flagControl }[field.kind](page, field);
-    const help = field.help ? dom.make("span", { class: "help", text: field.help }) : null;
-    const label = dom.make("label", { class: "field " + field.kind }, [dom.make("span", { text: field.label }), control, help].filter(Boolean));
+    const id = "help-" + field.key.replace(".", "-");
+    const help = field.help ? dom.make("span", { class: "help", id, text: field.help }) : null;
+    if (help) control.setAttribute("aria-describedby", id);
+    const label = dom.make("label", { class: "field" }, [dom.make("span", { text: field.label }), control]);
+    const whole = dom.make("div", { class: "control " + field.kind }, [label, help].filter(Boolean));
     page.controls.set(field.key, { show: (values, wrong) => {
       showValue(control, field, values[field.key]);
       control.setAttribute("aria-invalid", String(wrong === field.key));
     } });
-    return label;
+    return whole;
   }
 
   function showValue(control, field, value) {
@@ -71,7 +74,7 @@
     const { dom } = window.tokentrip;
     const row = dom.make("div", { class: "order", role: "group", "aria-label": field.label });
     page.controls.set(field.key, { show: (values) => drawOrder(page, field, row, String(values[field.key] || "tp-cp-dp-pp").split("-")) });
-    return dom.make("div", { class: "field wide" }, [dom.make("span", { text: field.label }), row, dom.make("span", { class: "help", text: field.help })]);
+    return dom.make("div", { class: "control wide field" }, [dom.make("span", { text: field.label }), row, dom.make("span", { class: "help", text: field.help })]);
   }
 
   function drawOrder(page, field, row, axes) {

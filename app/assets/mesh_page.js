@@ -32,6 +32,7 @@
   }
 
   async function load(page) {
+    window.tokentrip.carry(page.query);
     page.abort?.abort();
     page.abort = new AbortController();
     page.frame.setAttribute("aria-busy", "true");
@@ -81,7 +82,7 @@
       counts(dom, data.counts),
       dom.make("p", { class: "links" }, [dom.make("a", { href: "/" + here, class: "button", text: "Follow its token" }),
         dom.make("a", { href: "/compare" + core.formatQuery({ a: "scenario=" + (page.query.scenario || "six-cuts"), b: here.slice(1) }), class: "button second", text: "Compare with " + (page.query.scenario || "six-cuts") })]),
-      dom.make("div", { class: "picture map-frame" }, [dom.parseSvg(data.picture)]),
+      dom.picture(data.picture, "The whole trip"),
       dom.make("h3", { text: "Groups of GPU " + data.home.rank.toLocaleString("en") + ", where the token lands" }),
       groups(dom, data.home.groups),
       dom.make("details", {}, [dom.make("summary", { text: "As a scenario file" }), dom.make("pre", { tabindex: "0", text: data.toml })]),

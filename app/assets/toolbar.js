@@ -4,14 +4,16 @@
   function toolbarParts(page, startOver, change) {
     const { dom } = window.tokentrip;
     const token = page.data.token;
+    const [first, last] = token.positions;
+    const range = last === null ? "from " + first.toLocaleString("en") : first + "–" + last.toLocaleString("en");
     const parts = [dom.labelled("Scenario", scenarioSelect(page, startOver)),
-      dom.labelled("Position, 0–" + (token.prompt - 1).toLocaleString("en"), numberField(page, change, "token.position", token.position, token.prompt - 1))];
+      dom.labelled("Position, " + range, numberField(page, change, "token.position", token.position, first, last))];
     if (token.replicas > 1) {
-      parts.push(dom.labelled("Replica, 0–" + (token.replicas - 1), numberField(page, change, "token.replica", token.replica, token.replicas - 1)));
+      parts.push(dom.labelled("Replica, 0–" + (token.replicas - 1), numberField(page, change, "token.replica", token.replica, 0, token.replicas - 1)));
     }
     if (token.top_k) parts.push(rerollButton(page, change));
     if (page.data.folded || page.query.rows) parts.push(rowsButton(page, change));
-    parts.push(copyButton(), dom.make("p", { class: "subtitle", text: page.data.subtitle }));
+    parts.push(copyButton(), exportMenu(page), dom.make("p", { class: "subtitle", text: page.data.subtitle }));
     return parts;
   }
 
@@ -24,9 +26,9 @@
     return select;
   }
 
-  function numberField(page, change, key, value, most) {
+  function numberField(page, change, key, value, least, most) {
     const { dom } = window.tokentrip;
-    const input = dom.make("input", { type: "number", min: 0, max: most, step: 1, value, inputmode: "numeric",
+    const input = dom.make("input", { type: "number", min: least, max: most, step: 1, value, inputmode: "numeric",
       onchange: () => { if (input.value !== "") change(page, { "token.gpu": null, [key]: input.value }); } });
     return input;
   }
@@ -47,6 +49,17 @@
     const all = page.query.rows === "all";
     return dom.make("button", { type: "button", "aria-pressed": String(all), text: "All rows",
       onclick: () => change(page, { rows: all ? null : "all" }, true) });
+  }
+
+  // What is seen, as a file: of this hop where the format draws one.
+  function exportMenu(page) {
+    const { core, dom } = window.tokentrip;
+    const name = (page.query.scenario || "trip") + "-trip";
+    const links = page.data.exports.map((ending) => dom.make("a", { href: "/export/" + name + ending, text: ending.slice(1), onclick: (event) => {
+      const { speed, rank, rows, ...asked } = page.query;
+      event.currentTarget.href = "/export/" + name + ending + core.formatQuery({ ...asked, hop: page.player.state().hop });
+    } }));
+    return dom.make("details", { class: "menu" }, [dom.make("summary", { text: "Export" }), dom.make("div", { class: "menu-list" }, links)]);
   }
 
   function copyButton() {

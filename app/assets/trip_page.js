@@ -11,6 +11,7 @@
     page.toolbar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
+    window.tokentrip.carry(page.query);
     page.body.append(dom.make("p", { class: "loading", text: "Loading the trip …" }));
     const onKey = (event) => page.player?.key(event);
     document.addEventListener("keydown", onKey);
@@ -79,6 +80,7 @@
 
   function save(page) {
     clearTimeout(page.saveTimer);
+    window.tokentrip.carry(page.query);
     history.replaceState(history.state, "", location.pathname + window.tokentrip.core.formatQuery(page.query));
   }
 

@@ -40,19 +40,22 @@ class _ExportCommand(click.Command):
     type=click.Path(path_type=Path),
     help="File to write; its ending says the format.",
 )
-@click.option("--hop", type=int, help="Draw this hop (0 is landing), not the whole map.")
+@click.option("--hop", type=int, help="Draw, play or open at this hop (0 is landing).")
 @click.option("--json", "as_json", is_flag=True, help="Report what was written as JSON.")
 def export_command(scenario: Scenario, targets: tuple[Path, ...], hop: int | None, as_json: bool) -> None:
     """Write the trip as a picture or a table; the file's ending says which.
 
-    Pictures: .svg. Text: .json, .csv, .mmd and .seq.mmd (Mermaid), .dot, .graphml.
+    Pictures: .svg, .anim.svg (plays, also as an image), .html (the player in one file), .png, .gif.
+    Text: .json, .csv, .mmd and .seq.mmd (Mermaid), .dot, .graphml, .perfetto.json (times at link rate).
 
-    Pictures carry their scenario. With --check, files are compared with what the engine says now:
-    exit code 1 when one is out of date. With --fill, the blocks of Markdown files are written anew.
+    SVG, HTML, Mermaid and DOT files carry their scenario. With --check, files are compared with what the
+    engine says now: exit code 1 when one is out of date. With --fill, the blocks of Markdown files are
+    written anew.
 
     \b
     Example:
       tokentrip export six-cuts --to trip.svg --hop 4
+      tokentrip export six-cuts --to trip.anim.svg --to trip.html
       tokentrip export --check trip.svg README.md
       tokentrip export --fill README.md
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dash
 
-from app.pages import compare, learn, mesh, trip
+from app.pages import compare, learn, mesh, traffic, trip
 
-PAGES = (trip, mesh, compare, learn)
+PAGES = (trip, mesh, traffic, compare, learn)
 
 
 def register_pages() -> list[tuple[str, str]]:

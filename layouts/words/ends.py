@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 def land(context: Context) -> Words:
     """Which cuts put the token where it starts."""
     holders = row_holders(context.scenario, context.scenario.home)
-    steps = [step for step in (_dp(context), _cp(context), _tp(context)) if step]
+    new = context.scenario.decodes
+    cuts = (
+        (_dp(context), _new_cp(context), _new_tp(context))
+        if new
+        else (_dp(context), _cp(context), _tp(context))
+    )
     position, prompt = context.scenario.position, context.scenario.token.prompt
     start = f"Position {position:,} of a prompt of {prompt:,} starts on {gpus(holders)}."
+    if new:
+        start = f"A new token, position {position:,} after a prompt of {prompt:,}, starts on {gpus(holders)}."
+    steps = [step for step in cuts if step]
     why = "The embedding lookup is local: every GPU of the first stage has the whole table."
     if context.scenario.plan.embedding == "vocab_parallel":
         why = "The embedding table is cut by vocabulary over the TP ranks: the row is summed next."
-    if context.scenario.phase == "decode":
+    if new:
         why += " The new token's K/V will be kept where it starts."
     return Words(f"Land on {gpus(holders)}", "Landing", " ".join([start, *steps]), why, _land_gotcha(context))
 
@@ -58,7 +66,33 @@ def _tp(context: Context) -> str:
     return f"SP: each of the {tp} TP ranks takes {rows:,} whole tokens, this one as TP rank {rank}."
 
 
+def _new_cp(context: Context) -> str:
+    cp = context.size("cp")
+    if cp == 1:
+        return ""
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "cp")
+    return (
+        f"CP: new tokens go to the {cp} CP ranks in turn, so that no K/V cache grows alone; this "
+        f"one to rank {rank}."
+    )
+
+
+def _new_tp(context: Context) -> str:
+    tp = context.size("tp")
+    if tp == 1:
+        return ""
+    if not context.splits_tokens:
+        return _tp(context)
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
+    return f"SP: the batch's new tokens are cut over the {tp} TP ranks; this one is on TP rank {rank}."
+
+
 def _land_gotcha(context: Context) -> str:
+    if context.scenario.decodes:
+        return (
+            "Each step of decode makes one token a request: with so few rows, latency and memory decide, not "
+            "compute."
+        )
     if context.size("cp") > 1 and context.scenario.landing.zigzag:
         return (
             "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU. "
@@ -128,7 +162,9 @@ def head_copy(context: Context) -> Words:
         f"{context.each_bytes}{' each' if len(context.peers) > 1 else ''}.",
         f"The LM head is cut by vocabulary: each of the {tp} TP ranks computes {-(-vocab // tp):,} of "
         f"{vocab:,} logits.",
-        "Only the prompt's last position comes here, unless prompt logprobs are asked for.",
+        "Every new token comes here: the next is sampled from its row."
+        if context.scenario.decodes
+        else "Only the prompt's last position comes here, unless prompt logprobs are asked for.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What one GPU of the token's group holds before and after a hop, as shapes."""
+"""What one GPU of the token's group holds before and after a hop; decode, with its few rows, shows none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from layouts.words.context import Context
 
-Shapes = tuple[str, str]
+Shapes = tuple[str, str] | None
 
 
 def _rows(context: Context) -> tuple[int, int]:
@@ -18,6 +18,8 @@ def _rows(context: Context) -> tuple[int, int]:
 
 def hidden_shapes(context: Context, *, gather: bool) -> Shapes:
     """``[own tokens, hidden]`` and ``[group's tokens, hidden]``, in the hop's direction."""
+    if context.scenario.decodes:
+        return None
     own, group = _rows(context)
     hidden = context.model.need("hidden", "size a row")
     small, large = f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {hidden:,}]"
@@ -26,6 +28,8 @@ def hidden_shapes(context: Context, *, gather: bool) -> Shapes:
 
 def attention_shapes(context: Context) -> Shapes:
     """Whole rows of few tokens become some heads of many tokens."""
+    if context.scenario.decodes:
+        return None
     own, group = _rows(context)
     model = context.model
     heads = model.need("heads", "split attention") // context.size("tp")
@@ -35,5 +39,7 @@ def attention_shapes(context: Context) -> Shapes:
 
 def kv_shapes(context: Context) -> Shapes:
     """K/V of one CP rank's tokens becomes K/V of them all."""
+    if context.scenario.decodes:
+        return None
     _, group = _rows(context)
     return f"K/V of {group:,} tokens", f"K/V of {group * context.size('cp'):,} tokens"

@@ -92,6 +92,31 @@ def test_files_good_and_bad_are_sent(page: Page, explorer_url: str, tmp_path: Pa
     expect(page.locator(".toolbar [role=status]")).to_contain_text("is over 262,144 bytes")
 
 
+def test_launch_flags_become_a_mesh(page: Page, explorer_url: str) -> None:
+    open_mesh(page, explorer_url, "?scenario=mixtral-8x7b-ep8")
+    page.get_by_label("or launch flags").fill("vllm serve m -tp 2 -dp 4 --enable-expert-parallel")
+    page.get_by_role("button", name="Read flags").click()
+    expect(page.locator(".mesh-verdict h2")).to_contain_text("tp2 dp4 · ep8")
+    expect(page.locator(".toolbar [role=status]")).to_contain_text("Read as vllm.")
+    page.get_by_label("or launch flags").fill("nonsense -tp 2")
+    page.get_by_role("button", name="Read flags").click()
+    expect(page.locator(".toolbar [role=status]")).to_contain_text("line=")
+
+
+def test_what_is_seen_is_exported(page: Page, explorer_url: str) -> None:
+    trip = take_trip(load_scenario("six-cuts"))
+    page.goto(explorer_url + "?hop=4")
+    page.locator("summary", has_text="Export").click()
+    with page.expect_download() as found:
+        page.get_by_role("link", name="json", exact=True).click()
+    exported = json.loads(found.value.path().read_text(encoding="utf-8"))
+    assert exported["log"]["node_crossings"] == trip.log.node_crossings
+    page.locator(".menu").evaluate("menu => { menu.open = true }")
+    with page.expect_download() as found:
+        page.get_by_role("link", name="svg", exact=True).click()
+    assert "Dispatch to 2 experts" in found.value.path().read_text(encoding="utf-8")
+
+
 def test_two_scenarios_stand_side_by_side(page: Page, explorer_url: str) -> None:
     page.goto(explorer_url + "compare")
     expect(page.locator(".sides section")).to_have_count(2)
@@ -133,7 +158,13 @@ def test_chapters_lead_on_and_progress_is_kept(page: Page, explorer_url: str) ->
     expect(page.locator(".toolbar .subtitle")).to_contain_text("of 1 right")
 
 
-PAGES = ["mesh", "mesh?mesh.ep=3", "compare", "learn?chapter=relay", "learn?chapter=quiz&seed_of_quiz=5"]
+PAGES = [
+    "mesh",
+    "mesh?mesh.ep=3",
+    "compare",
+    "learn?chapter=relay",
+    "learn?chapter=quiz&seed_of_quiz=5",
+]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -141,7 +172,7 @@ PAGES = ["mesh", "mesh?mesh.ep=3", "compare", "learn?chapter=relay", "learn?chap
 def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, path: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .ready h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     page.wait_for_timeout(200)
     assert serious_problems(page) == []
 
@@ -151,6 +182,6 @@ def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, p
 def test_nothing_sticks_out_of_the_page(page: Page, explorer_url: str, width: int, path: str) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .ready h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0

@@ -43,15 +43,14 @@ def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayRe
 
     report = reports["six-cuts"]
     tokens, width, share = 64, report.scenario.need_model().need("hidden", "test"), 4
-    sent = {(form.place.layer, str(form.place.kind)): form.sent for form in report.closed_forms}
-    both = {sum(pair) for pair in zip(sent[3, "all_gather"], sent[3, "reduce_scatter"], strict=True)}
-    assert both == {tokens * width // 2}
-    assert set(sent[3, "kv_exchange"]) == {tokens * width // (2 * share)}
-    assert set(sent[4, "pp_send"]) == {tokens * width // 4}
+    sent = {(form.layer, form.axis): form.sent for form in report.closed_forms}
+    assert set(sent[3, "tp"]) == {tokens * width // 2}
+    assert set(sent[3, "cp"]) == {tokens * width // (2 * share)}
+    assert set(sent[4, "pp"]) == {tokens * width // 4}
     plan = replace(NAMED["six-cuts"].plan, dispatch="low_latency")
     forms = replay(replace(NAMED["six-cuts"], plan=plan)).closed_forms
-    moved = [sum(form.sent) + form.kept for form in forms if form.place.layer == 3 and form.kept]
-    assert sum(moved) == 16 * tokens * width
+    (form,) = [form for form in forms if (form.layer, form.axis) == (3, "ep")]
+    assert sum(form.sent) + form.kept == 16 * tokens * width
 
 
 def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:

@@ -45,6 +45,8 @@ def test_low_latency(sp: str) -> None:
         {"embedding": "vocab_parallel", "sp": "off"},
         {"shared_tp": True},
         {"shared_tp": True, "sp": "off"},
+        {"shared_routed": True, "ep": 1},
+        {"shared_routed": True, "ep": 1, "contract": "tp"},
         {"dense_tp": 1},
         {"dense_tp": 1, "sp": "off"},
         {"tp_algo": "ring", "tp": 4, "dp": 1},
@@ -131,8 +133,8 @@ def test_experts_that_get_no_token() -> None:
 def test_low_latency_sends_a_copy_for_each_pick() -> None:
     """The form by picks, with those that stay at home counted: exact."""
     mesh = {"tp": 2, "dp": 4, "ep": 4, "etp": 2, "dispatch": "low_latency"}
-    forms = [form for form in replay(deployment(MOE, mesh)).closed_forms if form.place.part == "moe"]
-    assert len(forms) == 2 * 3
+    forms = [form for form in replay(deployment(MOE, mesh)).closed_forms if form.axis == "ep"]
+    assert len(forms) == 3
     for form in forms:
         assert form.kept > 0
         assert sum(form.sent) + form.kept == form.expected * len(form.sent)
@@ -145,7 +147,7 @@ def test_pulled_weights_are_tallied_apart(contract: str) -> None:
     slices = 3 * model.need("hidden", "test") * model.need("expert_hidden", "test")
     pulled = model.layers * 8 * 7 * slices * 2 if contract == "dwdp" else 0
     assert report.pulled_bytes == pulled, "7 of 8 experts, for each of 8 ranks and each layer, in BF16"
-    forms = [form for form in report.closed_forms if form.place.kind == "weight_pull"]
+    forms = [form for form in report.closed_forms if form.part == "weight_pull"]
     assert len(forms) == (model.layers if contract == "dwdp" else 0)
     assert report.forms_hold
 
@@ -188,3 +190,14 @@ def test_refuses_a_batch_that_takes_too_long() -> None:
     scenario = deployment(MOE, {"cp": 2}, token={"prompt": 10**6})
     with pytest.raises(tracer.ConfigError, match=r"1,000,000 rows on 2 GPUs in 3 layers.*--tiny"):
         replay(scenario, tiny=False)
+
+
+@pytest.mark.parametrize("contract", ["ep", "ag_rs", "dwdp"])
+def test_shared_experts_that_are_routed_too(contract: str) -> None:
+    """They take slots of their own, and every token picks them on top of its router's choice."""
+    slots = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9]
+    model = shared_model(shared_experts=2, shared_gate=True)
+    mesh = {"tp": 2, "dp": 2, "ep": 4, "contract": contract, "shared_routed": True}
+    for dispatch in ("high_throughput", "low_latency"):
+        told = deployment(model, {**mesh, "dispatch": dispatch}, placement={"slots": slots}, token=PADDED)
+        assert_proved(told)

@@ -5,7 +5,6 @@ The hops are the trip's own, once for each home, times the rows that start there
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,9 @@ import numpy as np
 from tracer import hops
 from tracer.census.traffic import StageTraffic, add_ib, picks_by_expert, picks_by_member, routed_rows
 from tracer.hop import Part, Role, Where
+from tracer.hops.combine import combine_to
+from tracer.hops.dispatch import dispatch_from
+from tracer.hops.weight_pull import pulls_to
 from tracer.plan import Contract, Sp
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from tracer.census.counts import Counts
     from tracer.census.layout import CensusLayout, ExpertTargets
-    from tracer.hop import Hop, Transfer
+    from tracer.hop import Transfer
     from tracer.scenario import Scenario
 
     Int64s = NDArray[np.int64]
@@ -68,34 +70,19 @@ def fixed_traffic(
 
 
 def _moves(scenario: Scenario, where: Where) -> list[Transfer]:
-    """What one row of ``where.home`` moves in the MoE block, from or to that rank's own copy alone."""
-    return [
-        transfer
-        for hop in _hops(scenario, where)
-        for transfer in hop.transfers
-        if scenario.plan.contract == Contract.TP or where.home in (transfer.src, transfer.dst)
-    ]
-
-
-def _hops(scenario: Scenario, where: Where) -> list[Hop]:
-    mesh, contract = scenario.mesh, scenario.plan.contract
+    """What one row of ``where.home`` moves in the MoE block; other TP ranks' copies count as their own."""
+    mesh, contract, home = scenario.mesh, scenario.plan.contract, where.home
     if contract == Contract.TP:
         if mesh.size_of("tp") == 1:
             return []
-        if scenario.plan.sp == Sp.MEGATRON:
-            return [hops.all_gather(scenario, where), hops.reduce_scatter(scenario, where)]
-        return [hops.all_reduce(scenario, where)]
+        gather = scenario.plan.sp == Sp.MEGATRON
+        taken = (hops.all_gather, hops.reduce_scatter) if gather else (hops.all_reduce,)
+        return [transfer for hop in taken for transfer in hop(scenario, where).transfers]
     if mesh.size_of("ep") * mesh.size_of("etp") == 1:
         return []
     if contract == Contract.DWDP:
-        return [_only(hops.weight_pull(scenario, where), where.home, "dst")]
-    sends, sums = hops.dispatch(scenario, where), hops.combine(scenario, where)
-    return [_only(sends, where.home, "src"), _only(sums, where.home, "dst")]
-
-
-def _only(hop: Hop, rank: int, end: str) -> Hop:
-    """The hop's transfers from (``src``) or to (``dst``) one rank; other TP ranks count as themselves."""
-    return replace(hop, transfers=tuple(t for t in hop.transfers if getattr(t, end) == rank))
+        return pulls_to(scenario, where, home)
+    return dispatch_from(scenario, where, home) + combine_to(scenario, where, home)
 
 
 def _worked(scenario: Scenario, picks: Int64s, own: Int64s) -> Int64s:

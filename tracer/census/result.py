@@ -128,7 +128,7 @@ class Census:
 
     @property
     def picks(self) -> int:
-        """Picks counted; without SP each TP rank's copy counts."""
+        """Picks counted: shared experts that are routed, and without SP each TP rank's copy, included."""
         return int(self.load_by_expert.sum())
 
     @property

@@ -12,6 +12,7 @@ from tracer.census.result import Census, CensusPart
 from tracer.census.run import LayerTables, Walk, count_blocks
 from tracer.census.traffic import stage_traffic
 from tracer.errors import ConfigError, whole_number
+from tracer.picks.source import WithShared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +90,8 @@ def plan_walk(
             "picks", f"{picks.top_k} picks a token", f"are more than the model's {model.experts} experts",
             "check the order of the axes: [layers, tokens, k]",
         )  # fmt: skip
+    if scenario.always_picked:
+        picks = WithShared(picks, tuple(scenario.always_picked))
     if homes is None:
         homes = EvenHomes(picks.tokens, layout.sources)
     if homes.tokens != picks.tokens:

@@ -101,3 +101,39 @@ class ChosenLayers:
     def read(self, layer: int, start: int, stop: int) -> Picks:
         """As the source's, of the chosen layer."""
         return self.source.read(self.chosen[layer], start, stop)
+
+
+@dataclass(frozen=True, slots=True)
+class WithShared:
+    """Another source's picks, with experts that every token picks besides (shared ones that are routed).
+
+    A token without any pick (all -1) does not pick them either.
+    """
+
+    source: PickSource
+    shared: tuple[int, ...]
+
+    @property
+    def layers(self) -> int:
+        """Layers in the set."""
+        return self.source.layers
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in each layer."""
+        return self.source.tokens
+
+    @property
+    def top_k(self) -> int:
+        """Picks a token, the shared experts among them."""
+        return self.source.top_k + len(self.shared)
+
+    def read(self, layer: int, start: int, stop: int) -> Picks:
+        """The source's columns, then one for each shared expert ``[n, top_k]``."""
+        picks = self.source.read(layer, start, stop)
+        wide = np.empty((len(picks), self.top_k), picks.dtype)
+        wide[:, : self.source.top_k] = picks
+        routed = picks.max(axis=1, initial=-1) >= 0
+        for column, expert in enumerate(self.shared, self.source.top_k):
+            wide[:, column] = np.where(routed, expert, -1)
+        return wide

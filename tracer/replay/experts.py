@@ -39,15 +39,17 @@ def run_jobs(run: Run, gpu: Gpu, tensor: str, jobs: Jobs, held: list[tuple[int, 
 
     Every expert held runs, on 0 rows if need be.
     ``held`` are the slices of experts at hand, one entry (expert, gate/up/down) a slice: slices of one
-    expert add up. Each output is weighted here, or its input is where the model does so.
+    expert add up. Each output is weighted here, or a routed expert's input where the model does so.
     """
-    weighs_input = Router.of(run.scenario.need_model()).weighs_input
+    model = run.scenario.need_model()
+    by_input = Router.of(model).weighs_input
     experts, results = np.array(jobs.experts, np.int64), np.array(jobs.results, np.int64)
     keys, weights = np.array(jobs.rows, np.int64), np.array(jobs.weights)[:, None]
     inputs = gpu.at(tensor, keys)
     outputs = np.zeros(inputs.shape)
     for expert, slices in held:
         mine = np.flatnonzero(experts == expert)
+        weighs_input = by_input and expert < model.need("experts", "tell routed experts from shared ones")
         entering = inputs[mine] * weights[mine] if weighs_input else inputs[mine]
         leaving = swiglu(entering, slices["gate"], slices["up"], slices["down"])
         outputs[mine] += leaving if weighs_input else leaving * weights[mine]

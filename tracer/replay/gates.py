@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.replay.faults import Fault
-from tracer.routers import Router, choice_scores, route, scaled, weigh
+from tracer.routers import Router, choice_scores, route, scaled, sigmoid, weigh
 
 if TYPE_CHECKING:
     from tracer.replay.arrays import FloatArray, IntArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Picks of some rows on one GPU: ``keys`` ``[rows]``, ``experts`` and ``weights`` ``[rows, top_k]``."""
+    """Picks of some rows on one GPU: ``keys`` ``[rows]``, ``experts`` and ``weights`` ``[rows, picks]``."""
 
     keys: IntArray
     experts: IntArray
@@ -26,7 +26,10 @@ class Gates:
 
 
 def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
-    """Route rows of ``x`` that the GPU holds; given picks stand, weighted by the router's scores."""
+    """Route rows of ``x`` that the GPU holds; given picks stand, weighted by the router's scores.
+
+    Shared experts come after the router's, where they are routed too.
+    """
     router = Router.of(run.scenario.need_model())
     logits = gpu.at("x", keys) @ gpu.weights[f"{layer}.router"]
     bias = gpu.weights.get(f"{layer}.router_bias")
@@ -42,7 +45,20 @@ def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
         run.watch.router(layer, gpu.rank, logits, choice_scores(router, logits, bias), gates)
     rows = run.batch.rows_of(keys).tolist()
     run.picks.setdefault(layer, {}).update(zip(rows, map(tuple, experts.tolist()), strict=True))
-    return gates
+    return _with_shared(run, gpu, layer, gates)
+
+
+def _with_shared(run: Run, gpu: Gpu, layer: int, gates: Gates) -> Gates:
+    """With the experts that every token picks, where shared ones are routed too: weight 1, or their gate."""
+    always = run.scenario.always_picked
+    if not always:
+        return gates
+    weight = np.ones((len(gates.keys), 1))
+    if run.scenario.need_model().shared_gate:
+        weight = sigmoid(gpu.at("x", gates.keys) @ gpu.weights[f"{layer}.shared_gate"])
+    shared = np.tile(np.array(always), (len(gates.keys), 1))
+    experts = np.concatenate((gates.experts, shared), axis=1)
+    return Gates(gates.keys, experts, np.concatenate((gates.weights, np.tile(weight, len(always))), axis=1))
 
 
 def _with_given(run: Run, layer: int, keys: IntArray, experts: IntArray) -> IntArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,19 +76,6 @@ class Ledger:
             rows = len(entry.ids) if real is None else int(((entry.ids >= 0) == real).sum())
             total += rows * self.bytes_of(entry)
         return total
-
-    def elements_sent(self, place: Place, ranks: int) -> list[int]:
-        """Elements that each rank sent in a hop of all tokens."""
-        found = [0] * ranks
-        for entry in self.sent:
-            if entry.place == place:
-                for rank, rows in Counter(entry.src.tolist()).items():
-                    found[rank] += rows * entry.elements
-        return found
-
-    def places(self) -> list[Place]:
-        """Hops in which anything moved, in order."""
-        return list(dict.fromkeys(entry.place for entry in self.sent))
 
     def moves_by_token(self) -> dict[int, Moves]:
         """What carried each token, hop by hop in any order, pulled weights included."""

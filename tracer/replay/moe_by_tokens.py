@@ -122,7 +122,8 @@ def _by_message(run: Run) -> bool:
 
 
 def _result_stride(run: Run) -> int:
-    return run.scenario.need_model().need("experts", "key their results") + 1
+    model = run.scenario.need_model()
+    return model.need("experts", "key their results") + model.shared_experts + 1
 
 
 def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:

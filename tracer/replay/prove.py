@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -88,9 +89,6 @@ def start(
     """
     if scenario.phase != "prefill":
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
-    if scenario.plan.shared_routed:
-        rule = "cannot be replayed: there shared experts stay with the token"
-        raise ConfigError("mesh.shared_routed", True, rule, "try shared_routed = false")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
     check_size(scenario)
@@ -139,18 +137,18 @@ def first_difference(run: Run, comparison: Comparison, broken: str | None = None
     return "; ".join([*both, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
+def count_weights(scenario: Scenario) -> int:
+    """Weights that a replay of the whole model would hold."""
+    return sum(prod(shape) for shape in checkpoint_shapes(scenario.need_model()).values())
+
+
 def check_size(scenario: Scenario) -> None:
     """Refuse a model whose weights would not fit as float64.
 
     Raises:
         ConfigError: above ``MAX_WEIGHTS`` weights.
     """
-    total = 0
-    for shape in checkpoint_shapes(scenario.need_model()).values():
-        size = 1
-        for length in shape:
-            size *= length
-        total += size
+    total = count_weights(scenario)
     if total > MAX_WEIGHTS:
         raise ConfigError(
             "model",

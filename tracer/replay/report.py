@@ -72,7 +72,7 @@ class ReplayReport:
             f"  transfers  {_verdict(self.transfers_equal)}: what carried each row against its trip",
             f"  bytes      {_verdict(self.bytes_moved == self.bytes_logged)}: {self.bytes_moved:,} moved, "
             f"{self.bytes_logged:,} in the trips ({self.padding_bytes:,} moved for padding and dummies)",
-            f"  formulas   {_verdict(self.forms_hold)}: {len(self.closed_forms)} hops with a closed form",
+            f"  formulas   {_verdict(self.forms_hold)}: {len(self.closed_forms)} blocks with a closed form",
             *(
                 [f"  weights    {self.pulled_bytes:,} bytes pulled, tallied apart"]
                 if self.pulled_bytes

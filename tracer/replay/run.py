@@ -103,10 +103,11 @@ class Run:
                 self.watch.look(self.machine, place, tensor, token_of)
 
     def where(self, row: int, layer: int) -> Where:
-        """Where the MoE block of a row is, with the experts its router picked."""
+        """Where the MoE block of a row is, with the experts picked for it."""
         batch, stage = self.batch, self.stage_of_layer(layer)
         home = self.scenario.mesh.moved(int(batch.home[row]), "pp", stage)
         picks = self.picks.get(layer, {}).get(row, ())
+        picks = (*picks, *self.scenario.always_picked)
         return Where(layer, stage, int(batch.position[row]), home, Part.MOE, picks)
 
     def add_to_hidden(self, gpu: Gpu, tensor: str) -> None:

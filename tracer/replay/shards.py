@@ -71,7 +71,7 @@ def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -
     held: Checkpoint = {}
     for name, value in whole.items():
         part = name.split(".", 1)[1]
-        if part.startswith("experts."):
+        if part.startswith("experts.") or (part.startswith("shared.") and scenario.plan.shared_routed):
             continue
         split = not (part.startswith("dense.") and not split_dense) and not (
             part.startswith("shared.") and not split_shared
@@ -106,11 +106,28 @@ def _experts(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Ch
         experts = scenario.placement_of(layer).experts_of(mesh.expert_coordinate(rank, "ep"))
     held: Checkpoint = {}
     for expert in experts:
-        name = expert_name(layer, expert, index)
-        held[f"{name}.gate"] = cut_columns(whole[f"{layer}.experts.gate"][expert], index, parts)
-        held[f"{name}.up"] = cut_columns(whole[f"{layer}.experts.up"][expert], index, parts)
-        held[f"{name}.down"] = cut_rows(whole[f"{layer}.experts.down"][expert], index, parts)
+        name, matrices = expert_name(layer, expert, index), _expert(scenario, layer, whole, expert)
+        held[f"{name}.gate"] = cut_columns(matrices["gate"], index, parts)
+        held[f"{name}.up"] = cut_columns(matrices["up"], index, parts)
+        held[f"{name}.down"] = cut_rows(matrices["down"], index, parts)
     return held
+
+
+def _expert(scenario: Scenario, layer: int, whole: Checkpoint, expert: int) -> Checkpoint:
+    """One expert's gate, up and down; numbers from ``model.experts`` on are shared experts that are routed.
+
+    Those are equal parts of the shared block: a gated block is the sum of its parts.
+    """
+    model = scenario.need_model()
+    routed = model.need("experts", "tell routed experts from shared ones")
+    if expert < routed:
+        return {name: whole[f"{layer}.experts.{name}"][expert] for name in ("gate", "up", "down")}
+    place, parts = expert - routed, model.shared_experts
+    return {
+        "gate": cut_columns(whole[f"{layer}.shared.gate"], place, parts),
+        "up": cut_columns(whole[f"{layer}.shared.up"], place, parts),
+        "down": cut_rows(whole[f"{layer}.shared.down"], place, parts),
+    }
 
 
 def expert_name(layer: int, expert: int, etp: int) -> str:

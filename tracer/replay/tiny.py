@@ -51,8 +51,16 @@ def _shrink_model(scenario: Scenario) -> ModelSpec:
     sizes |= {"vocab": vocab, "dense_hidden": 4 * tp} | _layers(scenario)
     if model.experts is not None:
         sizes["expert_hidden"] = 4 * scenario.mesh.size_of("etp")
-        sizes["shared_hidden"] = 4 * tp if model.shared_experts else None
+        sizes["shared_hidden"] = _shared_width(scenario, sizes["expert_hidden"])
     return replace(model, **sizes)
+
+
+def _shared_width(scenario: Scenario, expert_width: int) -> int | None:
+    """Width of all shared experts: one that tp splits, or that of routed ones where they are routed too."""
+    shared = scenario.need_model().shared_experts
+    if not shared:
+        return None
+    return shared * expert_width if scenario.plan.shared_routed else 4 * scenario.mesh.size_of("tp")
 
 
 def _grouped_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:

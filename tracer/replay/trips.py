@@ -96,7 +96,9 @@ def _hops(run: Run, row: int) -> Iterator[Hop]:
     if batch.ids[row] >= 0:
         yield from iterate_hops(token_scenario(run, row))
         return
-    rider = Rider(int(batch.position[row]), int(batch.home[row]), False, _picks(run, row))
+    always = run.scenario.always_picked
+    picks = {layer: (*experts, *always) for layer, experts in _picks(run, row).items()}
+    rider = Rider(int(batch.position[row]), int(batch.home[row]), False, picks)
     for build, where in itinerary(run.scenario, rider):
         yield build(run.scenario, where)
 

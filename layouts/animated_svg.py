@@ -1,0 +1,192 @@
+"""The trip as one SVG that plays by itself, also inside ``<img>``: SMIL on one clock, no script.
+
+A reader without SMIL (a rasteriser, an old viewer) sees the whole trip: what plays is hidden until the
+clock says otherwise, and the whole trip is shown until the clock hides it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from layouts.clockwork import Beat, Clockwork, begins, during, seconds
+from layouts.draw import Pen
+from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
+from layouts.lean_pen import LeanPen, untouched_rules
+from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, legend, map_parts
+from layouts.token_marks import kv_squares, resting_dots
+
+if TYPE_CHECKING:
+    from layouts.scene import GpuBox, HopScene, Scene
+
+MAX_HOPS = 80
+TRACK_HEIGHT = 24.0
+EASE = ' calcMode="spline" keyTimes="0;1" keySplines=".5 0 .5 1"'
+SQUARES = {"kv_exchange": "kv", "weight_pull": "soft"}
+_GPU = re.compile(r'(<g class="gpu" data-rank="(\d+)">)')
+
+
+@dataclass(frozen=True, slots=True)
+class Reel:
+    """What plays: hops in order with their beats, and what the map knows; ``links`` names each path."""
+
+    scene: Scene
+    hops: tuple[HopScene, ...]
+    clock: Clockwork
+    boxes: dict[int, GpuBox]
+    pen: Pen
+    links: dict[str, str]
+
+    def beats(self) -> Iterator[tuple[HopScene, Beat]]:
+        """Each hop with its beat."""
+        return zip(self.hops, self.clock.beats, strict=True)
+
+    def past(self) -> tuple[HopScene, ...]:
+        """Hops before the first one that plays."""
+        return self.scene.hops[: self.hops[0].index]
+
+
+def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str:
+    """The picture that plays: the whole trip, or one hop over and over when ``hop`` is given.
+
+    ``theme`` is as for :func:`layouts.svg.render_svg`.
+
+    Raises:
+        ValueError: for an unknown theme, a hop that the trip does not have, or more than ``MAX_HOPS`` hops.
+    """
+    if hop is not None and not 0 <= hop < len(scene.hops):
+        raise ValueError(f"hop={hop} must be from 0 to {len(scene.hops) - 1}")
+    hops = scene.hops if hop is None else scene.hops[hop : hop + 1]
+    if len(hops) > MAX_HOPS:
+        raise ValueError(f"{len(hops)} hops are over {MAX_HOPS}, the most that one animated picture plays")
+    paths = dict.fromkeys(move.path for each in scene.hops for move in each.moves if move.path)
+    links = {path: f"l{number}" for number, path in enumerate(paths)}
+    reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), LeanPen.for_theme(theme), links)
+    width = scene.width + 2 * MARGIN
+    height = scene.height + TITLE_HEIGHT + TRACK_HEIGHT + LEGEND_HEIGHT + MARGIN
+    body = "".join(_body(reel, width, height))
+    return document(scene, width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
+
+
+def _body(reel: Reel, width: float, height: float) -> Iterator[str]:
+    pen = reel.pen
+    if not pen.own_style:
+        yield f"<style>{untouched_rules(pen.colours)}</style>"
+    yield f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>'
+    yield reel.clock.element()
+    yield from _definitions(reel)
+    yield f'<g transform="translate({MARGIN:g} {TITLE_HEIGHT:g})">'
+    yield _map(reel)
+    yield from kv_squares(reel)
+    yield _whole_trip(reel)
+    for hop, beat in reel.beats():
+        yield _hop(reel, hop, beat)
+    yield from resting_dots(reel)
+    yield f"<g {pen.fill('token')}>{''.join(_movers(reel))}</g></g>"
+    yield from _track(reel, MARGIN, width - 2 * MARGIN, height - LEGEND_HEIGHT - 8)
+    yield from legend(height - LEGEND_HEIGHT + 16, pen)
+
+
+def _definitions(reel: Reel) -> Iterator[str]:
+    """Each link of the trip once; whoever uses one says how wide it is."""
+    moves = {move.path: move for hop in reel.scene.hops for move in hop.moves if move.path}
+    yield "<defs>"
+    for path, name in reel.links.items():
+        link = draw_link(moves[path], reel.pen).replace(' stroke-width="3"', "")
+        yield link.replace("<path", f'<path id="{name}"', 1)
+    yield "</defs>"
+
+
+def _map(reel: Reel) -> str:
+    """The map with every GPU that the token touches lit, and as untouched until it does."""
+    since = {rank: 0.0 for hop in reel.past() for rank in hop.marks.newly_touched}
+    for hop, beat in reel.beats():
+        for rank in hop.marks.newly_touched:
+            since.setdefault(rank, beat.arrive)
+
+    def timed(group: re.Match[str]) -> str:
+        start = since.get(int(group[2]), 0.0)
+        return group[1] + (during([(0.0, start)], "off", "class") if start else "")
+
+    return _GPU.sub(timed, "".join(map_parts(reel.scene, reel.pen, touched=frozenset(since))))
+
+
+def _whole_trip(reel: Reel) -> str:
+    """Every link and the totals, while nothing plays."""
+    scene = reel.scene
+    words = _caption(reel, f"{scene.name} · the whole trip", scene.summary)
+    hidden = during([(0.0, reel.clock.played)], "none")
+    links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
+    home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
+    return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
+
+
+def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:
+    """What is shown all through a hop: its name, the counters after it, its links, relays and bytes."""
+    pen, scene = reel.pen, reel.scene
+    place = f"layer {hop.layer} · " if hop.layer else ""
+    counters = (
+        f"{hop.gpus_touched} of {scene.world_size:,} GPUs · {hop.node_crossings} {scene.island_word} "
+        f"crossings · {hop.comm_ops} comm ops"
+    )
+    relays = [reel.boxes[rank] for rank in hop.marks.relays if rank in reel.boxes]
+    links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in hop.moves if move.path)
+    parts = (
+        during([(beat.start, beat.end)]),
+        _caption(reel, place + hop.words.title, counters),
+        f'<g stroke-width="3">{links}</g>' if links else "",
+        *(pen.text(box.x + 9, box.y + 38, "relay", "ib", 12, weight=600) for box in relays),
+        *draw_chips(hop, reel.boxes, pen),
+    )
+    return f'<g display="none">{"".join(parts)}</g>'
+
+
+def _caption(reel: Reel, title: str, line: str) -> str:
+    """A title and a line under it, above the map."""
+    pen = reel.pen
+    return pen.text(0, 28 - TITLE_HEIGHT, title, "ink", 17, weight=600) + pen.text(
+        0, 48 - TITLE_HEIGHT, escape(line), "soft", 13, raw=True
+    )
+
+
+def _movers(reel: Reel) -> Iterator[str]:
+    """What travels, once a path and look: circles for the token, squares for K/V and weights."""
+    rides: dict[tuple[str, str, str], list[float]] = {}
+    for hop, beat in reel.beats():
+        phases = max((move.phase + 1 for move in hop.moves), default=1)
+        step = (beat.arrive - beat.start) / phases
+        for move in hop.moves:
+            if move.path:
+                ride = (move.path, SQUARES.get(hop.kind, ""), seconds(step))
+                rides.setdefault(ride, []).append(beat.start + move.phase * step)
+    for (path, square, travel), starts in rides.items():
+        yield _mover(reel, path, square, travel, starts)
+
+
+def _mover(reel: Reel, path: str, square: str, travel: str, starts: list[float]) -> str:
+    """One mark that is shown while it rides along a path, each time that a hop takes it."""
+    when = f'begin="{begins(starts)}" dur="{travel}"'
+    motion = f'<set attributeName="display" to="inline" {when}/><animateMotion path="{path}" {when}{EASE}/>'
+    if square:
+        look = reel.pen.fill(square)
+        return f'<rect display="none" x="-6" y="-6" width="12" height="12" rx="2" {look}>{motion}</rect>'
+    return f'<circle display="none" r="7">{motion}</circle>'
+
+
+def _track(reel: Reel, x: float, width: float, y: float) -> Iterator[str]:
+    """A line that fills as the trip goes on; an orange tick for each hop that crosses."""
+    pen, played = reel.pen, reel.clock.played
+    yield f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="2" {pen.fill("edge")}/>'
+    yield (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="2" {pen.fill("soft")}>'
+        f'<animate attributeName="width" from="0" to="{width:g}" begin="c.begin" '
+        f'dur="{seconds(played)}"/></rect>'
+    )
+    ticks = "".join(
+        f"M{x + width * beat.arrive / played:.1f} {y + 4:g}v7" for hop, beat in reel.beats() if hop.crossings
+    )
+    if ticks:
+        yield pen.line(ticks, "ib", 3)

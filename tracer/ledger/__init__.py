@@ -1,0 +1,1 @@
+"""Figures checked: what the source articles state, what the engine computes, and which holds."""
