@@ -2,6 +2,8 @@
 
 The engine is called ``tracer``, a name that a user's own module may have. It is imported when a fixture
 is first used, never before, and from this plugin's own folder when the test run's path leads elsewhere.
+
+It asserts nothing itself, so pytest need not rewrite it: PYTEST_DONT_REWRITE.
 """
 
 from __future__ import annotations

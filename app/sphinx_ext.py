@@ -95,7 +95,7 @@ class TokenTrip(SphinxDirective):
 
         text = str(FORMATS[PICTURES[show]](trip, hop))
         name = f"{trip.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
-        folder = Path(self.env.app.outdir).parent / ".token-trips"
+        folder = Path(self.env.doctreedir) / "token-trips"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / name, text)
         image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
