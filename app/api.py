@@ -113,6 +113,13 @@ def traffic_payload(query: dict[str, str]) -> Payload:
     return traffic_report(query)
 
 
+def decode_payload(query: dict[str, str]) -> Payload:
+    """The decode page."""
+    from app.reports.decode import decode_report
+
+    return decode_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -146,6 +153,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "mesh": mesh_payload,
     "compare": compare_payload,
     "traffic": traffic_payload,
+    "decode": decode_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
 }
