@@ -120,6 +120,13 @@ def decode_payload(query: dict[str, str]) -> Payload:
     return decode_report(query)
 
 
+def roofline_payload(query: dict[str, str]) -> Payload:
+    """The roofline page."""
+    from app.reports.roofline import roofline_report
+
+    return roofline_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -154,6 +161,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "compare": compare_payload,
     "traffic": traffic_payload,
     "decode": decode_payload,
+    "roofline": roofline_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
 }
