@@ -127,6 +127,13 @@ def roofline_payload(query: dict[str, str]) -> Payload:
     return roofline_report(query)
 
 
+def time_payload(query: dict[str, str]) -> Payload:
+    """The time page."""
+    from app.reports.time import time_report_blocks
+
+    return time_report_blocks(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -162,6 +169,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "traffic": traffic_payload,
     "decode": decode_payload,
     "roofline": roofline_payload,
+    "time": time_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
 }
