@@ -134,6 +134,13 @@ def time_payload(query: dict[str, str]) -> Payload:
     return time_report_blocks(query)
 
 
+def batch_payload(query: dict[str, str]) -> Payload:
+    """The batch page."""
+    from app.reports.batch import batch_report
+
+    return batch_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -170,6 +177,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "decode": decode_payload,
     "roofline": roofline_payload,
     "time": time_payload,
+    "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
 }
