@@ -120,7 +120,12 @@ def test_the_roofline_chart_shows_roof_and_points():
     h100 = hardware_preset("h100")
     points = expert_points(model_preset("deepseek-v3"), h100, [1, 128, 16_384])
     figure = roofline_figure(h100, {"decode": points[:2], "prefill": points[2:]}, "fp8_flops")
-    assert [trace.name for trace in figure.data] == ["H100 SXM, FP8", "decode", "prefill"]
+    assert [trace.name for trace in figure.data] == [
+        "H100 SXM, FP8",
+        "decode",
+        "prefill",
+        "ridge, 590 FLOP/B",
+    ]
     assert max(figure.data[0].y) == 1978e12
 
 
