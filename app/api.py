@@ -121,6 +121,34 @@ def traffic_payload(query: dict[str, str]) -> Payload:
     return traffic_report(query)
 
 
+def decode_payload(query: dict[str, str]) -> Payload:
+    """The decode page."""
+    from app.reports.decode import decode_report
+
+    return decode_report(query)
+
+
+def roofline_payload(query: dict[str, str]) -> Payload:
+    """The roofline page."""
+    from app.reports.roofline import roofline_report
+
+    return roofline_report(query)
+
+
+def time_payload(query: dict[str, str]) -> Payload:
+    """The time page."""
+    from app.reports.time import time_report_blocks
+
+    return time_report_blocks(query)
+
+
+def batch_payload(query: dict[str, str]) -> Payload:
+    """The batch page."""
+    from app.reports.batch import batch_report
+
+    return batch_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -161,6 +189,10 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "mesh": mesh_payload,
     "compare": compare_payload,
     "traffic": traffic_payload,
+    "decode": decode_payload,
+    "roofline": roofline_payload,
+    "time": time_payload,
+    "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
     "flags": flags_payload,

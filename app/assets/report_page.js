@@ -83,8 +83,8 @@
     alert: (page, { text }) => window.tokentrip.dom.make("div", { class: "alert" }, [window.tokentrip.dom.make("p", { text })]),
     counts: (page, { caption, rows }) => {
       const { dom } = window.tokentrip;
-      return dom.make("dl", { class: "counters report-counters", "aria-label": caption, role: "group" }, rows.map(([label, value]) =>
-        dom.make("div", { class: "counter" }, [dom.make("dt", { text: label }), dom.make("dd", { text: value })])));
+      return dom.make("section", { "aria-label": caption }, [dom.make("dl", { class: "counters report-counters" }, rows.map(([label, value]) =>
+        dom.make("div", { class: "counter" }, [dom.make("dt", { text: label }), dom.make("dd", { text: value })])))]);
     },
     table: (page, block) => {
       const { dom } = window.tokentrip;
