@@ -28,7 +28,7 @@ from tracer.last_trip import last_trip
 from tracer.lockstep import lockstep
 from tracer.phases import phase_table
 from tracer.pools import Pools
-from tracer.presets import load_scenario, preset_names
+from tracer.presets import preset_names
 from tracer.timing.units import format_seconds
 from tracer.trip import take_trip
 from tracer.trip_text import format_bytes, mesh_line
@@ -48,7 +48,8 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
     """
     prefill = scenario_of(query).with_phase("prefill")
     other = query.get("decode", "")
-    decode = (load_scenario(other) if other else prefill).with_phase("decode")
+    # A preset only: an address must not name a file of the server.
+    decode = (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
     return {
         "title": mesh_line(prefill) + (f" → {mesh_line(decode)}" if other else ""),
         "controls": _controls(prefill, other, query),

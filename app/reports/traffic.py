@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 
+MAX_RANKED = 1 << 16
+UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
+
+
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     """The page's controls and blocks.
 
@@ -36,7 +40,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     tokens = whole_of(query, "tokens", None)
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
-    traffic, orders = expected_traffic(scenario), rank_orders(scenario)
+    traffic, orders = expected_traffic(scenario), _ranked(scenario)
     against = query.get("against", "")
     return {
         "title": mesh_line(scenario),
@@ -44,16 +48,17 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
         "blocks": [
             *_axes(traffic),
             *(_swapped(traffic, against) if against else []),
-            *_orders(orders),
+            *(_orders(orders) if orders else [note(UNRANKED)]),
         ],
     }
 
 
-def _controls(scenario: Scenario, orders: Orders, tokens: int | None, against: str) -> list[Block]:
+def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, against: str) -> list[Block]:
     own = "-".join(scenario.mesh.dense.names)
-    names = [entry.order for entry in orders.ranked]
+    ranked = orders.ranked if orders else ()
+    names = [entry.order for entry in ranked]
     mine = [(name, name) for name in dict.fromkeys([own, *names])]
-    others = [(entry.order, f"{entry.order}{_swaps(own, entry.order)}") for entry in orders.ranked]
+    others = [(entry.order, f"{entry.order}{_swaps(own, entry.order)}") for entry in ranked]
     known = against in names or not against
     return [
         number_control("tokens", "Tokens a replica", tokens or scenario.token.prompt, least=1),
@@ -65,6 +70,11 @@ def _controls(scenario: Scenario, orders: Orders, tokens: int | None, against: s
             [("", "none"), *others, *([] if known else [(against, against)])],
         ),
     ]
+
+
+def _ranked(scenario: Scenario) -> Orders | None:
+    """Every order; None for a mesh so large that listing its groups 24 times keeps a reader waiting."""
+    return rank_orders(scenario) if scenario.mesh.world_size <= MAX_RANKED else None
 
 
 def _swaps(own: str, other: str) -> str:

@@ -27,6 +27,7 @@ def matrix_figure(matrix: NDArray[np.int64], islands: NDArray[np.int64], unit: s
     figure = go.Figure([_tier(go, name, matrix, mask, colour, most, unit) for name, mask, colour in tiers])
     edges = (np.flatnonzero(np.diff(islands)) + 0.5).tolist()
     figure.update_layout(
+        margin={"t": 88},
         shapes=[line for at in edges for line in _cross(at, len(islands))],
         xaxis={"title": {"text": "to GPU"}, "constrain": "domain", "showgrid": False, "zeroline": False},
         yaxis={
@@ -56,7 +57,7 @@ def _tier(
         zmax=most,
         colorscale=[[0, "var(--band)"], [1, colour]],
         colorbar={
-            "title": {"text": f"{unit} over {name}"},
+            "title": {"text": name, "side": "top"},
             "orientation": "h",
             "x": place,
             "xanchor": "left",
@@ -64,7 +65,8 @@ def _tier(
             "yanchor": "bottom",
             "len": 0.45,
             "thickness": 10,
-            "nticks": 4,
+            "nticks": 3,
+            "tickangle": 0,
         },
         hovertemplate=f"GPU %{{y}} → %{{x}}<br>%{{z:,}} {unit} over {name}<extra></extra>",
         hoverongaps=False,
