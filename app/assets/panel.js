@@ -34,7 +34,7 @@
       dom.make("p", { class: "eyebrow", text: eyebrow(hop) }),
       dom.make("h2", { text: words.title }),
       hop.moves.length ? table(dom, hop) : null,
-      hop.moves.length > 1 ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for this token alone." }) : null,
+      hop.moves.length ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for this token alone; " + hop.since + " since landing." }) : null,
       dom.make("p", { class: "what", text: words.what }),
       dom.make("p", { class: "why", text: words.why }),
       words.shapes ? shapes(dom, words.shapes) : null,
