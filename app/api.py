@@ -149,6 +149,13 @@ def batch_payload(query: dict[str, str]) -> Payload:
     return batch_report(query)
 
 
+def numbers_payload(query: dict[str, str]) -> Payload:
+    """The numbers page."""
+    from app.reports.hop_numbers import hop_numbers_report
+
+    return hop_numbers_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -186,6 +193,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
     "presets": presets_payload,
+    "numbers": numbers_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
     "traffic": traffic_payload,

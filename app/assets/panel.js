@@ -41,7 +41,15 @@
       words.gotcha ? dom.make("h3", { text: "Gotcha" }) : null,
       words.gotcha ? dom.make("p", { class: "gotcha", text: words.gotcha }) : null,
       hop.note ? dom.make("p", { class: "note", text: "Note: " + hop.note + "." }) : null,
+      document.getElementById("nav-numbers") ? numbersLink(dom, hop) : null,
     ].filter((part) => part !== null);
+  }
+
+  // The same hop on real arrays; only the explorer has that page, the player in a file does not.
+  function numbersLink(dom, hop) {
+    const query = new URLSearchParams(location.search);
+    query.set("hop", hop.index);
+    return dom.make("p", { class: "why" }, [dom.make("a", { href: "/numbers?" + query, text: "This hop on real arrays" })]);
   }
 
   function eyebrow(hop) {

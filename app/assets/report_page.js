@@ -1,7 +1,7 @@
 "use strict";
 // The pages of figures: controls above, then what the engine says as tables and charts.
 (function () {
-  const PAGES = { traffic: "Traffic", batch: "Batch", time: "Time", roofline: "Roofline", decode: "Decode" };
+  const PAGES = { numbers: "Numbers", traffic: "Traffic", batch: "Batch", time: "Time", roofline: "Roofline", decode: "Decode" };
   const LOST = "The explorer cannot be reached. Is it still running?";
 
   function reportPage(name, frame) {
