@@ -87,7 +87,8 @@ def _results(
     from distributed import as_completed
 
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
-    shared = client.scatter(walk, broadcast=True, hash=False)
+    # A task, not scattered data: what a lost worker held is then made again.
+    shared = client.submit(keep, walk, pure=False, retries=3)
     tasks: dict[Any, int] = {}
     for slot in range(len(slots)):
         blocks = [block for block in walk.blocks(layers) if where[block.layer] == slot]
@@ -100,6 +101,11 @@ def _results(
         counts = future.result()
         future.release()
         yield tasks[future], counts
+
+
+def keep(walk: Walk) -> Walk:
+    """The walk itself, as the result of a task."""
+    return walk
 
 
 def count_some(walk: Walk, blocks: list[Block]) -> Counts:

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 class Runs:
     """A block of tokens as runs of one source.
 
-    ``order``: None when the block already is grouped, else the row of each token ``[n]``; ``starts``:
-    ``[runs + 1]``; ``sources``: places in stage 0's list ``[runs]``. All int64.
+    ``starts``: ``[runs + 1]``; ``sources``: places in stage 0's list ``[runs]``. ``scattered``: None when
+    the block is in runs already, else the source of each token ``[n]``: the runs are those of the block
+    grouped by it. All int64.
     """
 
-    order: Int64s | None
     starts: Int64s
     sources: Int64s
+    scattered: Int64s | None = None
 
 
 class TokenHomes(Protocol):
@@ -60,7 +61,7 @@ class EvenHomes:
         first = int(np.searchsorted(edges, start, "right")) - 1
         last = int(np.searchsorted(edges, stop, "left"))
         starts = np.clip(edges[first : last + 1], start, stop) - start
-        return Runs(None, starts, np.arange(first, last, dtype=np.int64))
+        return Runs(starts, np.arange(first, last, dtype=np.int64))
 
     def edges(self) -> Int64s:
         """First token of each rank, and the end ``[ranks + 1]``."""
@@ -129,15 +130,16 @@ class GivenHomes:
         return cls(homes.reshape(-1), mesh.stage_size, positions)
 
     def runs(self, start: int, stop: int) -> Runs:
-        """The runs of a block; a block whose sources are out of order is grouped by a counting sort."""
+        """The runs of a block, or those it has once it is grouped."""
         block = self.places[start:stop]
-        changes = np.flatnonzero(block[1:] != block[:-1]) + 1
-        starts = np.concatenate(([0], changes, [len(block)])).astype(np.int64)
-        if len(starts) <= 2 * self.ranks + 1:
-            return Runs(None, starts, block[starts[:-1]].astype(np.int64))
-        from tracer.census.kernel import order_by_source
-
-        return Runs(*order_by_source(block, self.ranks))
+        changes = block[1:] != block[:-1]
+        if np.count_nonzero(changes) <= 2 * self.ranks:
+            edges = np.flatnonzero(changes) + 1
+            starts = np.concatenate(([0], edges, [len(block)])).astype(np.int64)
+            return Runs(starts, block[starts[:-1]].astype(np.int64))
+        counts = np.bincount(block, minlength=self.ranks)
+        present = np.flatnonzero(counts)
+        return Runs(np.concatenate(([0], np.cumsum(counts[present]))), present, block)
 
     def positions(self, start: int, stop: int) -> Int64s:
         """Positions as given, else places in the batch."""

@@ -30,7 +30,6 @@ CHUNK = 1024
 @njit(nogil=True, cache=True)
 def count_block(
     picks: Any,
-    order: Any,
     starts: Ints,
     run_sources: Ints,
     residues: Any,
@@ -46,8 +45,7 @@ def count_block(
     """Add a block of tokens to the counts; -1, or the flat index of a pick outside the experts.
 
     Args:
-        picks: ``[n, k]`` integers, C order; -1 is no pick (counted in column 0, leads nowhere).
-        order: None, or the row of each token ``[n]`` when tokens are grouped by source through it.
+        picks: ``[n, k]`` integers in C order, grouped by source; -1 is no pick, counted in column 0.
         starts: first token of each run of one source, and the end ``[runs + 1]``.
         run_sources: source of each run ``[runs]``.
         residues: None, or for each row ``[n]`` which of a variant's tables its ties choose.
@@ -64,19 +62,15 @@ def count_block(
     planes = np.zeros((2, words, PLANES, STREAMS), np.uint64)
     masks, folded = np.empty((words, CHUNK), np.uint64), np.empty(CHUNK, np.uint64)
     tally, carries = np.zeros((2, tables.shape[2]), np.uint32), np.empty(STREAMS, np.uint64)
-    bad = -1 if order is None else outside(picks, 0, picks.shape[0], experts)
-    if bad >= 0:
-        return bad
     for run in range(len(run_sources)):
         source = run_sources[run]
         table = tables[variant_of[source]]
         for low in range(starts[run], starts[run + 1], CHUNK):
             count = min(CHUNK, starts[run + 1] - low)
-            if order is None:
-                bad = outside(picks, low, count, experts)
-                if bad >= 0:
-                    return bad
-            fill_masks(picks, order, low, count, residues, experts + 1, table, k_shape, tally, masks)
+            bad = outside(picks, low, count, experts)
+            if bad >= 0:
+                return bad
+            fill_masks(picks, low, count, residues, experts + 1, table, k_shape, tally, masks)
             count_masks(masks, count, lane_bits, planes, carries, folded, islands[source])
         empty_run(planes, starts[run + 1] - starts[run], lane_bits, carries, gpus[source], islands[source])
         empty_tally(tally, hist[source])
@@ -105,7 +99,6 @@ def outside(picks: Any, low: int, count: int, experts: int) -> int:
 @njit(nogil=True, cache=True)
 def fill_masks(
     picks: Any,
-    order: Any,
     low: int,
     count: int,
     residues: Any,
@@ -116,15 +109,14 @@ def fill_masks(
     masks: Words,
 ) -> None:
     """OR of the picks' masks of each token into ``masks [words, CHUNK]``; picks counted in ``tally``."""
-    fill_first(picks, order, low, count, residues, stride, table[0], k_shape, tally[0], tally[1], masks[0])
+    fill_first(picks, low, count, residues, stride, table[0], k_shape, tally[0], tally[1], masks[0])
     for word in range(1, masks.shape[0]):
-        fill_more(picks, order, low, count, residues, stride, table[word], k_shape, masks[word])
+        fill_more(picks, low, count, residues, stride, table[word], k_shape, masks[word])
 
 
 @njit(nogil=True, cache=True)
 def fill_first(
     picks: Any,
-    order: Any,
     low: int,
     count: int,
     residues: Any,
@@ -137,7 +129,7 @@ def fill_first(
 ) -> None:
     """The first word, and the tally: even and odd columns apart, so that equal picks rarely wait."""
     for i in range(count):
-        row = np.uint64(low + i if order is None else order[low + i])
+        row = np.uint64(low + i)
         base = 1 if residues is None else residues[row] * stride + 1
         mask = np.uint64(0)
         for column in range(picks.shape[1] if k_shape is None else len(k_shape)):
@@ -153,7 +145,6 @@ def fill_first(
 @njit(nogil=True, cache=True)
 def fill_more(
     picks: Any,
-    order: Any,
     low: int,
     count: int,
     residues: Any,
@@ -164,7 +155,7 @@ def fill_more(
 ) -> None:
     """One more word of a wide mask."""
     for i in range(count):
-        row = np.uint64(low + i if order is None else order[low + i])
+        row = np.uint64(low + i)
         base = 1 if residues is None else residues[row] * stride + 1
         mask = np.uint64(0)
         for column in range(picks.shape[1] if k_shape is None else len(k_shape)):
@@ -215,23 +206,20 @@ def empty_tally(tally: NDArray[np.uint32], hist: Ints) -> None:
 
 
 @njit(nogil=True, cache=True)
-def order_by_source(sources: Any, ranks: int) -> tuple[Ints, Ints, Ints]:
-    """(order, starts, sources of the runs) of a stable counting sort of ``sources [n]`` below ``ranks``.
+def group_rows(rows: Any, sources: Any, first: Ints) -> Any:
+    """``rows [n, k]`` grouped by ``sources [n]``, in order within each; ``first`` row of each rank.
 
-    ``starts`` has one entry more than there are runs.
+    Rows are read in order and written to as many places as there are ranks, which caches do well; reading
+    them through an index would wait for memory at every row.
     """
-    ends = np.zeros(ranks + 1, np.int64)
+    grouped = np.empty_like(rows)
+    place = first.copy()
     for i in range(len(sources)):
-        ends[sources[i] + 1] += 1
-    for rank in range(ranks):
-        ends[rank + 1] += ends[rank]
-    present = np.flatnonzero(ends[1:] > ends[:-1])
-    starts = np.append(ends[present], ends[ranks])
-    order = np.empty(len(sources), np.int64)
-    for i in range(len(sources)):
-        order[ends[sources[i]]] = i
-        ends[sources[i]] += 1
-    return order, starts, present
+        row = np.uint64(place[sources[i]])
+        place[sources[i]] += 1
+        for column in range(rows.shape[1]):
+            grouped[row, np.uint64(column)] = rows[np.uint64(i), np.uint64(column)]
+    return grouped
 
 
 @njit(nogil=True, cache=True)

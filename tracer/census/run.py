@@ -16,9 +16,11 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracer.census.homes import TokenHomes
+    from tracer.census.homes import Runs, TokenHomes
     from tracer.census.layout import CensusLayout, ExpertTargets
     from tracer.picks.source import Picks, PickSource
+
+    Int64s = NDArray[np.int64]
 
 BLOCK_PICKS = 1 << 20
 SMALL_BATCH = 1 << 22
@@ -73,6 +75,15 @@ class Walk:
             for start in range(0, self.picks.tokens, size)
         ]
 
+    def _residues(self, block: Block, tables: LayerTables) -> Int64s | None:
+        """Which of a variant's tables each token of a block uses; None when there is one.
+
+        The kernel for small batches always gets them, so that it is compiled once.
+        """
+        if tables.targets.residues == 1:
+            return np.zeros(block.stop - block.start, np.int64) if self.small else None
+        return self.homes.positions(block.start, block.stop) % tables.targets.residues
+
     def count(self, block: Block, counts: Counts) -> None:
         """Add one block to ``counts``.
 
@@ -82,23 +93,18 @@ class Walk:
         from tracer.census.kernel import count_block, first_repeat
 
         picks = self.picks.read(block.index, block.start, block.stop)
-        runs, tables = self.homes.runs(block.start, block.stop), self.tables[self.key_of[block.layer]]
-        order, shape, residues = runs.order, (0,) * picks.shape[1], None
-        if tables.targets.residues > 1:
-            residues = self.homes.positions(block.start, block.stop) % tables.targets.residues
         if self.small:
-            rows = np.arange(len(picks), dtype=np.int64)
-            order, shape = rows if order is None else order, None
-            residues = np.zeros_like(rows) if residues is None else residues
             picks = picks.astype(np.int64)
         if self.check_repeats and (bad := first_repeat(picks)) >= 0:
             _refuse_repeat(block, picks, bad)
+        runs, tables = self.homes.runs(block.start, block.stop), self.tables[self.key_of[block.layer]]
+        residues, shape = self._residues(block, tables), None if self.small else (0,) * picks.shape[1]
+        grouped, residues = _grouped(runs, picks, residues, self.layout.sources)
         experts = tables.targets.ep_ranks.shape[2]
         for column in range(self.layout.peers.shape[1]):
             sources = np.ascontiguousarray(self.layout.peers[runs.sources, column])
             bad = count_block(
-                picks,
-                order,
+                grouped,
                 runs.starts,
                 sources,
                 residues,
@@ -112,12 +118,26 @@ class Walk:
                 counts.hist,
             )
             if bad >= 0:
-                _refuse(block, picks, bad, experts)
+                _refuse(block, picks, experts)
             np.add.at(counts.tokens, sources, np.diff(runs.starts))
 
 
-def _refuse(block: Block, picks: Picks, flat: int, experts: int) -> None:
-    row, column = divmod(flat, picks.shape[1])
+def _grouped(runs: Runs, picks: Picks, residues: Int64s | None, ranks: int) -> tuple[Picks, Int64s | None]:
+    """Picks and residues in runs of one source."""
+    if runs.scattered is None:
+        return picks, residues
+    from tracer.census.kernel import group_rows
+
+    first = np.zeros(ranks, np.int64)
+    first[runs.sources] = runs.starts[:-1]
+    if residues is not None:
+        residues = group_rows(residues[:, None], runs.scattered, first)[:, 0].copy()
+    return group_rows(picks, runs.scattered, first), residues
+
+
+def _refuse(block: Block, picks: Picks, experts: int) -> None:
+    """Name the first pick of the block that is no expert."""
+    row, column = divmod(int(np.argmax((picks < -1) | (picks >= experts))), picks.shape[1])
     raise ConfigError(
         f"picks[{block.index}, {block.start + row}, {column}]",
         int(picks[row, column]),
