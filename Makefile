@@ -30,6 +30,7 @@ test: $(INSTALLED) tools  ## run the tests
 tools:
 	@sh scripts/ensure_tools.sh
 	@sh scripts/ensure_mermaid.sh
+	@sh scripts/ensure_axe.sh
 
 fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
 	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz

@@ -2,6 +2,8 @@
 
 The engine is called ``tracer``, a name that a user's own module may have. It is imported when a fixture
 is first used, never before, and from this plugin's own folder when the test run's path leads elsewhere.
+
+It asserts nothing itself, so pytest need not rewrite it: PYTEST_DONT_REWRITE.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from itertools import zip_longest
 from pathlib import Path
-from pkgutil import walk_packages
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,6 +51,8 @@ def _load_beside(theirs: ModuleType | None) -> None:
 
     ``from tracer.trip import ...`` looks the full name up first, so the engine works on without it.
     """
+    from pkgutil import walk_packages
+
     spec = importlib.util.spec_from_file_location(
         "tracer", _ENGINE, submodule_search_locations=[str(_ENGINE.parent)]
     )
@@ -85,6 +88,46 @@ def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
         found = beside if beside.is_file() else source
         return cast("Scenario", _engine("presets").load_scenario(found))
     return source
+
+
+def assert_trip_log(
+    trip: Trip,
+    *,
+    gpus: int | None = None,
+    crossings: int | Mapping[str, int] | None = None,
+    ops: int | None = None,
+) -> None:
+    """Fail unless the trip's totals are these; the failure shows the hop where the two part.
+
+    ``gpus`` are GPUs touched, ``crossings`` node crossings (a number, or one an axis, such as
+    ``{"ep": 14, "tp": 0}``), ``ops`` comm ops. What is not given is not asked.
+    """
+    __tracebackhide__ = True
+    if gpus is None and crossings is None and ops is None:
+        raise TypeError("assert_trip_log asks for at least one of gpus, crossings and ops")
+    problems = _engine("trip_checks").log_problems(trip, gpus=gpus, crossings=crossings, ops=ops)
+    if problems:
+        pytest.fail("\n".join(["the trip log is not as expected", *problems]))
+
+
+def assert_axis_stays_inside_node(trip: Trip, axis: str) -> None:
+    """Fail when an axis leaves a node, in a hop of the trip or in a group of a GPU that the trip touches."""
+    __tracebackhide__ = True
+    problem = _engine("trip_checks").axis_problem(trip, axis)
+    if problem is not None:
+        pytest.fail(problem)
+
+
+@pytest.fixture(name="assert_trip_log")
+def _assert_trip_log() -> Callable[..., None]:
+    """The function :func:`assert_trip_log`, so that a test need not import it."""
+    return assert_trip_log
+
+
+@pytest.fixture(name="assert_axis_stays_inside_node")
+def _assert_axis_stays_inside_node() -> Callable[[Trip, str], None]:
+    """The function :func:`assert_axis_stays_inside_node`, so that a test need not import it."""
+    return assert_axis_stays_inside_node
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from app.query import scenario_of
+from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
 
@@ -112,6 +114,48 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page."""
+    from app.reports.traffic import traffic_report
+
+    return traffic_report(query)
+
+
+def decode_payload(query: dict[str, str]) -> Payload:
+    """The decode page."""
+    from app.reports.decode import decode_report
+
+    return decode_report(query)
+
+
+def roofline_payload(query: dict[str, str]) -> Payload:
+    """The roofline page."""
+    from app.reports.roofline import roofline_report
+
+    return roofline_report(query)
+
+
+def time_payload(query: dict[str, str]) -> Payload:
+    """The time page."""
+    from app.reports.time import time_report_blocks
+
+    return time_report_blocks(query)
+
+
+def batch_payload(query: dict[str, str]) -> Payload:
+    """The batch page."""
+    from app.reports.batch import batch_report
+
+    return batch_report(query)
+
+
+def numbers_payload(query: dict[str, str]) -> Payload:
+    """The numbers page."""
+    from app.reports.hop_numbers import hop_numbers_report
+
+    return hop_numbers_report(query)
+
+
 def learn_payload(query: dict[str, str]) -> Payload:
     """One chapter of the learn page."""
     from app.lessons import chapter_payload
@@ -125,13 +169,6 @@ def quiz_answer(query: dict[str, str]) -> Payload:
 
     text = query.get("seed_of_quiz", "1")
     return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
-
-
-def traffic_payload(query: dict[str, str]) -> Payload:
-    """The traffic page: each axis and the ranked orders."""
-    from app.traffic_report import traffic_report
-
-    return traffic_report(query)
 
 
 def flags_payload(query: dict[str, str]) -> Payload:
@@ -156,10 +193,15 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
     "presets": presets_payload,
+    "numbers": numbers_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
+    "traffic": traffic_payload,
+    "decode": decode_payload,
+    "roofline": roofline_payload,
+    "time": time_payload,
+    "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
-    "traffic": traffic_payload,
     "flags": flags_payload,
 }

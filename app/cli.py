@@ -11,6 +11,7 @@ import click
 from tracer.errors import ConfigError
 
 COMMANDS = {
+    "advise": "app.commands.advise:advise_command",
     "app": "app.commands.serve:serve_command",
     "causal": "app.commands.causal:causal_command",
     "census": "app.commands.census:census_command",
@@ -24,6 +25,7 @@ COMMANDS = {
     "generate": "app.commands.generate:generate_command",
     "groups": "app.commands.groups:groups_command",
     "kv": "app.commands.kv:kv_command",
+    "ledger": "app.commands.ledger:ledger_command",
     "lockstep": "app.commands.lockstep:lockstep_command",
     "orders": "app.commands.orders:orders_command",
     "phases": "app.commands.phases:phases_command",

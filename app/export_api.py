@@ -13,6 +13,9 @@ from tracer.errors import ConfigError
 
 TYPES = {
     ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".gif": "image/gif",
+    ".html": "text/html",
     ".json": "application/json",
     ".csv": "text/csv",
     ".graphml": "application/xml",

@@ -6,8 +6,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from layouts.labels import expert_label, gpus, plural, stage_layers_text
+from tracer.errors import ConfigError
 from tracer.mesh import GROUP_NAMES
 from tracer.reports import rank_report
+from tracer.residency import residency_of
+from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +80,21 @@ def holdings(scenario: Scenario, rank: int) -> list[str]:
     experts = expert_label(scenario, rank)
     if experts:
         found.append(f"experts {experts} a layer")
-    return found
+    return found + _memory(scenario, rank)
+
+
+def _memory(scenario: Scenario, rank: int) -> list[str]:
+    """Bytes of weights, and the tokens of K/V that still fit, where the scenario says enough."""
+    try:
+        held = residency_of(scenario, rank)
+    except ConfigError:
+        return []
+    found = [
+        f"{format_bytes(held.weight_bytes)} of weights",
+        f"{format_bytes(held.kv_bytes_per_token)} of K/V a token",
+    ]
+    room = held.kv_tokens_that_fit
+    return found if room is None else [*found, f"room for the K/V of {room:,} tokens"]
 
 
 def _experts(scenario: Scenario, rank: int) -> dict[str, list[int]]:

@@ -21,7 +21,11 @@ from tracer.scenario_read import PLAIN, TABLES, scenario_from_dict
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"
 MAX_QUERY = 16_384
-PAGE_KEYS = ("scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz")
+PAGE_KEYS = (
+    "scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz",
+    "tokens", "against", "decode", "loads", "hardware", "profile", "micro_batches", "popularity", "skew",
+    "slots", "cv",
+)  # fmt: skip
 _TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 
 

@@ -4,12 +4,36 @@ project = "Tokentrip"
 author = "The Tokentrip authors"
 project_copyright = author
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "app.sphinx_ext",
+]
 exclude_patterns = ["_build"]
 nitpicky = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = "Tokentrip"
+
+
+def fill_ledger(app, docname, source):
+    """Put the checked figures, computed now, where the ledger's page asks for them."""
+    if docname != "ledger":
+        return
+    from tracer.ledger.report import ledger, ledger_markdown
+
+    lines = ledger()
+    if not all(line.holds for line in lines):
+        raise ValueError("a figure of the ledger does not hold: tokentrip ledger says which")
+    source[0] = source[0].replace("<!-- ledger -->", ledger_markdown(lines).replace("### ", "## "))
+
+
+def setup(app):
+    app.connect("source-read", fill_ledger)

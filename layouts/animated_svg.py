@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from layouts.clockwork import Beat, Clockwork, begins, during, seconds
 from layouts.draw import Pen
-from layouts.hop_svg import draw_chips, draw_link, used_links
+from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
-from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, legend, map_parts
+from layouts.svg import LEGEND_HEIGHT, MARGIN, MIN_WIDTH, TITLE_HEIGHT, document, legend, map_parts
 from layouts.token_marks import kv_squares, resting_dots
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
     paths = dict.fromkeys(move.path for each in scene.hops for move in each.moves if move.path)
     links = {path: f"l{number}" for number, path in enumerate(paths)}
     reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), LeanPen.for_theme(theme), links)
-    width = scene.width + 2 * MARGIN
+    width = max(scene.width, MIN_WIDTH) + 2 * MARGIN
     height = scene.height + TITLE_HEIGHT + TRACK_HEIGHT + LEGEND_HEIGHT + MARGIN
     body = "".join(_body(reel, width, height))
     return document(scene, width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
@@ -120,7 +120,8 @@ def _whole_trip(reel: Reel) -> str:
     words = _caption(reel, f"{scene.name} · the whole trip", scene.summary)
     hidden = during([(0.0, reel.clock.played)], "none")
     links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
-    return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{hidden}</g>'
+    home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
+    return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
 
 
 def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:

@@ -35,8 +35,8 @@ class Clockwork:
     @classmethod
     def of(cls, hops: Sequence[HopScene]) -> Clockwork:
         """Beats of hops played one after another; a hop that moves nothing only rests."""
-        now = 0.0
         beats: list[Beat] = []
+        now = 0.0
         for hop in hops:
             rest = REST_S if beats else FIRST_S
             arrive = now + (TRAVEL_S if hop.moves else 0.0)

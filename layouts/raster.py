@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from layouts.palette import LIGHT
 from layouts.svg import render_svg
 from tracer.errors import ConfigError
 
@@ -44,7 +45,8 @@ def to_gif(scene: Scene, hop: int | None = None) -> bytes:
     image = _pillow()
     hops: list[int | None] = list(range(last + 1))
     shown = [*hops, None] if hop is None else hops
-    frames = [_frame(image, to_png(scene, each, zoom=1)) for each in shown]
+    palette = _palette(image)
+    frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
     times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]
     out = io.BytesIO()
     frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0)
@@ -59,9 +61,21 @@ def _pillow() -> Any:
     return Image
 
 
-def _frame(image: Any, png: bytes) -> Any:
+def _frame(image: Any, palette: Any, png: bytes) -> Any:
     picture = image.open(io.BytesIO(png)).convert("RGB")
-    return picture.quantize(64, method=image.Quantize.MEDIANCUT, dither=image.Dither.NONE)
+    return picture.quantize(palette=palette, dither=image.Dither.NONE)
+
+
+def _palette(image: Any) -> Any:
+    """The picture's own colours and their blends with white, so that each keeps its meaning in a GIF."""
+    table: list[int] = []
+    for colour in LIGHT.values():
+        channels = bytes.fromhex(colour[1:])
+        for share in (1.0, 0.8, 0.6, 0.4, 0.2):
+            table += [round(share * value + (1 - share) * 255) for value in channels]
+    palette = image.new("P", (1, 1))
+    palette.putpalette(table)
+    return palette
 
 
 def _missing(package: str, ending: str) -> ConfigError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from layouts.labels import time_text
@@ -18,7 +19,10 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
     ``[x, y, width, height]``.
     """
     paths: dict[str, int] = {}
-    hops = [_hop(hop, paths) for hop in scene.hops]
+    since = accumulate(hop.seconds for hop in scene.hops)
+    hops = [
+        _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
+    ]
     return {
         "schema": SCHEMA,
         "name": scene.name,

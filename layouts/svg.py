@@ -11,6 +11,7 @@ from layouts.scene import Band, Fold, GpuBox, Rail, Scene
 
 THEMES = ("auto", "light", "dark", "page")
 TITLE_HEIGHT, LEGEND_HEIGHT, MARGIN = 64.0, 40.0, 16.0
+MIN_WIDTH = 592.0  # room for the legend and the totals of a mesh of few columns
 
 
 def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str:
@@ -25,7 +26,10 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
     if hop is not None and not 0 <= hop < len(scene.hops):
         raise ValueError(f"hop={hop} must be from 0 to {len(scene.hops) - 1}")
     pen = Pen.of(theme)
-    width, height = scene.width + 2 * MARGIN, scene.height + TITLE_HEIGHT + LEGEND_HEIGHT + MARGIN
+    width, height = (
+        max(scene.width, MIN_WIDTH) + 2 * MARGIN,
+        scene.height + TITLE_HEIGHT + LEGEND_HEIGHT + MARGIN,
+    )
     body = "".join(
         (
             f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>',

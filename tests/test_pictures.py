@@ -126,6 +126,9 @@ def test_png_and_gif_are_pictures_of_the_trip(tmp_path: Path, scene: Scene):
     assert (0xCF, 0x43, 0x10) in colours
     with Image.open(io.BytesIO(moving.read_bytes())) as image:
         assert getattr(image, "n_frames", 1) == 5
+        image.seek(4)
+        colours = {each for _, each in image.convert("RGB").getcolors(1 << 20)}
+    assert {(0xE3, 0x2D, 0x83), (0xCF, 0x43, 0x10), (0x1A, 0x7B, 0x33)} <= colours
 
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(

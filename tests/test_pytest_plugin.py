@@ -115,3 +115,54 @@ def test_a_run_without_trips_loads_no_engine(tmp_path: Path) -> None:
     )
     done = run_pytest(tmp_path)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+ASSERTS = """
+def test_log(take_trip, assert_trip_log, assert_axis_stays_inside_node):
+    trip = take_trip("mesh.toml")
+    assert_trip_log(trip, gpus=23, crossings=15, ops=41)
+    assert_trip_log(trip, crossings={"ep": 14, "pp": 1, "tp": 0, "cp": 0})
+    for axis in ("tp", "cp", "etp"):
+        assert_axis_stays_inside_node(trip, axis)
+"""
+
+
+def test_counts_and_axes_hold_on_the_mesh_they_were_written_for(tmp_path: Path) -> None:
+    (tmp_path / "mesh.toml").write_text(MESH)
+    (tmp_path / "test_log.py").write_text(ASSERTS)
+    done = run_pytest(tmp_path)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_failure_shows_the_hop_where_the_two_part(tmp_path: Path) -> None:
+    # Node 0's four GPUs: TP pairs stay together, CP's ring and the experts cross sooner.
+    small_nodes = MESH.replace("gpus_per_node = 8", "gpus_per_node = 2").replace("nodes = 4", "nodes = 16")
+    (tmp_path / "mesh.toml").write_text(small_nodes)
+    (tmp_path / "test_log.py").write_text(ASSERTS)
+    counts = run_pytest(tmp_path)
+    assert "1 failed" in counts.stdout
+    assert "node crossings: expected 15, the trip has " in counts.stdout
+    assert "they part at hop " in counts.stdout, counts.stdout
+    assert "which takes the count from " in counts.stdout
+    # The user's own line is shown, not the plugin's.
+    assert "assert_trip_log(trip, gpus=23, crossings=15, ops=41)" in counts.stdout
+    assert "_engine(" not in counts.stdout
+    (tmp_path / "test_log.py").write_text(
+        "from pytest_tokentrip import assert_axis_stays_inside_node\n\n"
+        "def test_tp(take_trip):\n    assert_axis_stays_inside_node(take_trip('mesh.toml'), 'tp')\n\n"
+        "def test_cp(take_trip):\n    assert_axis_stays_inside_node(take_trip('mesh.toml'), 'cp')\n"
+    )
+    axes = run_pytest(tmp_path)
+    assert "1 failed, 1 passed" in axes.stdout
+    assert "cp leaves its node at hop 2 (layer 1, kv_exchange): 11⇒9 10⇒8" in axes.stdout.replace(
+        "10⇒8 11⇒9", "11⇒9 10⇒8"
+    ), axes.stdout
+
+
+def test_the_assertions_work_beside_a_users_own_tracer(tmp_path: Path) -> None:
+    (tmp_path / "mesh.toml").write_text(MESH)
+    for name in ("tracer.py", "app.py", "layouts.py"):
+        (tmp_path / name).write_text(HOSTILE)
+    (tmp_path / "test_log.py").write_text(ASSERTS)
+    done = run_pytest(tmp_path)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -20,6 +20,23 @@ def test_keys_change_the_preset_and_the_pages_own_keys_do_not() -> None:
     assert dict(found.picks)[1] == (0, 31)
 
 
+def test_a_decode_pool_is_a_preset_and_never_a_file() -> None:
+    pytest.importorskip("plotly")
+    from app.reports.decode import decode_report
+
+    with pytest.raises(ConfigError, match="is not a preset"):
+        decode_report({"decode": __file__})
+
+
+def test_traffic_of_a_mesh_too_large_to_wait_for_ranks_no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("plotly")
+    from app.reports import traffic
+
+    monkeypatch.setattr(traffic, "MAX_RANKED", 16)
+    blocks = traffic.traffic_report({})["blocks"]
+    assert blocks[-1] == {"kind": "note", "text": traffic.UNRANKED}
+
+
 def test_a_single_pick_of_a_top_1_model_is_a_list() -> None:
     found = scenario_of({"model.top_k": "1", "picks": "", "picks.1": "[5]"})
     assert dict(found.picks) == {1: (5,)}

@@ -267,10 +267,10 @@ def test_a_mesh_of_a_billion_ranks_is_classes_not_ranks() -> None:
     tables["mesh"] |= {"dp": 1 << 27, "edp": None, "ep": 16}
     tables["cluster"] |= {"nodes": None}
     scenario = EngineScenario.from_dict(tables)
-    start = time.perf_counter()
+    start = time.process_time()
     fits = check_fits(scenario)
     text = rank_text(scenario, scenario.mesh.world_size - 1)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert (scenario.mesh.world_size, fits.fullest.rank) == (1 << 30, 0)
     assert [row.ranks for row in fits.stages] == [1 << 29, 1 << 29]
     assert "layers        5 to 8" in text

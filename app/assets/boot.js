@@ -22,7 +22,7 @@
   // Pages that show one scenario pass it on to each other through the navigation.
   function carry(query) {
     const { hop, speed, rank, rows, chapter, seed_of_quiz, a, b, ...scenario } = query;
-    for (const name of ["trip", "mesh", "traffic"]) {
+    for (const name of ["trip", "mesh", "traffic", "batch", "time", "roofline", "decode"]) {
       const link = document.getElementById("nav-" + name);
       if (link) link.href = new URL(link.href).pathname + window.tokentrip.core.formatQuery(scenario);
     }

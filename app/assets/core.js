@@ -93,10 +93,11 @@
     return Math.min(TRAVEL_MS, TRAVEL_MS / speed);
   }
 
-  function crossingsText(byAxis, word) {
+  function crossingsText(byAxis, unit) {
+    const word = (/^[aeiou]/.test(unit) ? "an " : "a ") + unit;
     const parts = Object.entries(byAxis).filter(([, count]) => count).map(([axis, count]) => count + " by " + axis.toUpperCase());
-    if (!parts.length) return "No hop of this trip crosses a " + word + ".";
-    return "Orange ticks are hops that cross a " + word + ": " + parts.join(", ") + " in the whole trip.";
+    if (!parts.length) return "No hop of this trip crosses " + word + ".";
+    return "Orange ticks are hops that cross " + word + ": " + parts.join(", ") + " in the whole trip.";
   }
 
   function liveText(hop, last, word) {

@@ -1,5 +1,6 @@
 "use strict";
-// The map: the server's SVG below, and above it a layer for links and marks, and one for what moves.
+// The map: the server's SVG below, which is never touched again, and above it a layer for what a hop
+// changes, and a small one for what moves. A map of thousands of GPUs is then painted once.
 (function () {
   const MAX_MOVERS = 160;
 
@@ -9,10 +10,12 @@
     const base = dom.parseSvg(data.map);
     base.setAttribute("role", "group");
     const layer = () => dom.makeSvg("svg", { class: "layer", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-    const marks = layer();
+    const [boxes, marks, lights] = [0, 1, 2].map(() => dom.makeSvg("g"));
+    const over = layer();
+    over.append(boxes, marks, lights);
     const movers = layer();
     movers.classList.add("movers");
-    const stage = dom.make("div", { class: "map-stage" }, [base, marks, movers]);
+    const stage = dom.make("div", { class: "map-stage" }, [base, over, movers]);
     stage.style.setProperty("--natural", width + "px");
     const element = dom.make("div", { class: "map-frame" }, [stage]);
     const gpus = new Map();
@@ -22,14 +25,15 @@
       owners: core.firstHops(data.hops, (hop) => hop.marks.kv),
       copies: core.firstHops(data.hops, (hop) => hop.marks.copies),
     };
-    const map = { data, dom, core, base, marks, movers, element, gpus, since, frame: 0, lit: [] };
+    const map = { data, dom, core, base, boxes, marks, lights, movers, element, gpus, since, frame: 0, clones: new Map(), lit: [], cursor: null };
+    map.point = (rank) => { map.cursor = rank; drawLights(map); };
     window.tokentrip.mapKeys(map, handlers);
     return {
       element,
       show: (index) => { stop(map); showRest(map, index); },
       travel: (index, milliseconds, done) => travel(map, index, milliseconds, done),
       stop: () => stop(map),
-      light: (ranks, name) => light(map, ranks, name),
+      light: (ranks) => { map.lit = ranks; drawLights(map); },
     };
   }
 
@@ -42,14 +46,27 @@
       ...hop.marks.dots.map(([rank, state]) => dot(map, rank, state)).filter(Boolean), ...chips(map, hop));
   }
 
+  // GPUs touched so far are drawn again, dark, over the map's own.
   function touch(map, index, hop) {
     const active = new Set(hop.moves.flatMap((move) => [move[0], move[1]]));
     for (const [rank, first] of map.since.touched) {
-      const group = map.gpus.get(rank);
-      if (!group) continue;
-      group.classList.toggle("touched", first <= index);
+      const clone = map.clones.get(rank);
+      if (first <= index && !clone) addClone(map, rank);
+      else if (first > index && clone) {
+        clone.remove();
+        map.clones.delete(rank);
+      }
     }
-    for (const [rank, group] of map.gpus) group.classList.toggle("active", active.has(rank));
+    for (const [rank, clone] of map.clones) clone.classList.toggle("active", active.has(rank));
+  }
+
+  function addClone(map, rank) {
+    if (!map.gpus.has(rank)) return;
+    const clone = map.gpus.get(rank).cloneNode(true);
+    for (const name of ["role", "tabindex", "aria-label", "data-rank"]) clone.removeAttribute(name);
+    clone.setAttribute("class", "gpu touched");
+    map.clones.set(rank, clone);
+    map.boxes.append(clone);
   }
 
   function links(map, hop) {
@@ -134,7 +151,21 @@
     touch(map, index - 1, hop);
     const dots = before.marks.dots.filter(([rank]) => !leaving.has(rank)).map(([rank, state]) => dot(map, rank, state));
     map.marks.replaceChildren(...links(map, hop), ...kvMarks(map, index - 1), ...relayLabels(map, hop), ...dots.filter(Boolean));
+    fitMovers(map);
     map.movers.replaceChildren(...riders.map((each) => each.mark));
+  }
+
+  // The layer that moves covers the links of the hop and no more, however tall the map.
+  function fitMovers(map) {
+    const [width, height] = map.data.size;
+    const boxes = [...map.marks.querySelectorAll(".link")].map((link) => link.getBBox());
+    const left = Math.min(...boxes.map((box) => box.x)) - 16;
+    const top = Math.min(...boxes.map((box) => box.y)) - 16;
+    const wide = Math.max(...boxes.map((box) => box.x + box.width)) + 16 - left;
+    const tall = Math.max(...boxes.map((box) => box.y + box.height)) + 16 - top;
+    map.movers.setAttribute("viewBox", `${left} ${top} ${wide} ${tall}`);
+    Object.assign(map.movers.style, { left: (100 * left) / width + "%", top: (100 * top) / height + "%",
+      width: (100 * wide) / width + "%", height: (100 * tall) / height + "%" });
   }
 
   function rider(map, hop, move) {
@@ -157,11 +188,15 @@
     map.frame = 0;
   }
 
-  function light(map, ranks, name) {
-    for (const rank of map.lit) map.gpus.get(rank)?.classList.remove("lit");
-    map.lit = ranks.filter((rank) => map.gpus.has(rank));
-    for (const rank of map.lit) map.gpus.get(rank).classList.add("lit");
-    map.element.dataset.lit = name || "";
+  // Outlines over the map: a group that is lit, and the GPU that is pointed at or focused.
+  function drawLights(map) {
+    const outline = (rank, name) => {
+      const [x, y, width, height] = map.data.boxes[rank];
+      return map.dom.makeSvg("rect", { class: name, x: x - 2, y: y - 2, width: width + 4, height: height + 4, rx: 10 });
+    };
+    const drawn = (ranks) => ranks.filter((rank) => map.data.boxes[rank]);
+    map.lights.replaceChildren(...drawn(map.lit).map((rank) => outline(rank, "lit-box")),
+      ...drawn(map.cursor === null ? [] : [map.cursor]).map((rank) => outline(rank, "cursor-box")));
   }
 
   window.tokentrip = Object.assign(window.tokentrip || {}, { createMap });

@@ -15,10 +15,12 @@
     }
     setEntry(map, map.gpus.has(map.data.home) ? map.data.home : map.gpus.keys().next().value);
     const on = (name, listener) => map.base.addEventListener(name, listener);
-    on("pointerover", (event) => { const rank = rankAt(event); if (rank !== null) handlers.look(rank); });
-    on("pointerleave", () => handlers.leave());
-    on("focusin", (event) => { const rank = rankAt(event); if (rank !== null) { setEntry(map, rank); handlers.look(rank); } });
-    on("focusout", () => handlers.leave());
+    const look = (rank) => { map.point(rank); handlers.look(rank); };
+    const leave = () => { map.point(null); handlers.leave(); };
+    on("pointerover", (event) => { const rank = rankAt(event); if (rank !== null) look(rank); });
+    on("pointerleave", leave);
+    on("focusin", (event) => { const rank = rankAt(event); if (rank !== null) { setEntry(map, rank); look(rank); } });
+    on("focusout", leave);
     on("click", (event) => { const rank = rankAt(event); if (rank !== null) handlers.choose(rank); });
     on("keydown", (event) => onKey(map, handlers, event, rankAt(event)));
   }

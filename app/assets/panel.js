@@ -34,14 +34,22 @@
       dom.make("p", { class: "eyebrow", text: eyebrow(hop) }),
       dom.make("h2", { text: words.title }),
       hop.moves.length ? table(dom, hop) : null,
-      hop.moves.length > 1 ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for this token alone." }) : null,
+      hop.moves.length ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for this token alone; " + hop.since + " since landing." }) : null,
       dom.make("p", { class: "what", text: words.what }),
       dom.make("p", { class: "why", text: words.why }),
       words.shapes ? shapes(dom, words.shapes) : null,
       words.gotcha ? dom.make("h3", { text: "Gotcha" }) : null,
       words.gotcha ? dom.make("p", { class: "gotcha", text: words.gotcha }) : null,
       hop.note ? dom.make("p", { class: "note", text: "Note: " + hop.note + "." }) : null,
+      document.getElementById("nav-numbers") ? numbersLink(dom, hop) : null,
     ].filter((part) => part !== null);
+  }
+
+  // The same hop on real arrays; only the explorer has that page, the player in a file does not.
+  function numbersLink(dom, hop) {
+    const query = new URLSearchParams(location.search);
+    query.set("hop", hop.index);
+    return dom.make("p", { class: "why" }, [dom.make("a", { href: "/numbers?" + query, text: "This hop on real arrays" })]);
   }
 
   function eyebrow(hop) {

@@ -19,7 +19,11 @@ DIFFERS = 1
 
 @click.command("replay")
 @scenario_argument
-@click.option("--tiny", is_flag=True, help="Shrink widths, layers and prompts; mesh and placement stay.")
+@click.option(
+    "--tiny",
+    is_flag=True,
+    help="Shrink widths, layers and prompts, not mesh and placement; large models shrink anyway.",
+)
 @click.option("--fault", metavar="NAME", help="Switch a known mistake on; --fault list names them.")
 @click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
 @click.option("--steps", default=2, show_default=True, help="With --phase decode: steps after prefill.")
@@ -50,11 +54,15 @@ def replay_command(
     from tracer.presets import load_scenario
     from tracer.replay import replay, replay_generation
     from tracer.replay.faults import MEANING
+    from tracer.replay.prove import MAX_WEIGHTS, count_weights
 
     if fault == "list":
         for name, meaning in MEANING.items():
             click.echo(f"{name:18}{meaning}")
         return
+    if not tiny and count_weights(scenario) > MAX_WEIGHTS:
+        click.echo("note: the whole model is too large to run here; replaying it tiny", err=True)
+        tiny = True
     report: GenerationReport | ReplayReport
     if scenario.decodes or decode is not None:
         pool = load_scenario(decode) if decode is not None else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dash
 
-from app.pages import compare, learn, mesh, traffic, trip
+from app.pages import batch, compare, decode, learn, mesh, numbers, roofline, time, traffic, trip
 
-PAGES = (trip, mesh, traffic, compare, learn)
+PAGES = (trip, numbers, mesh, traffic, batch, time, roofline, decode, compare, learn)
 
 
 def register_pages() -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Traffic: what each axis moves, with its formula, and what another order of the axes would move."""
+"""Traffic: bytes and time an axis, with the formula; every order of the axes ranked."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ NAME, PATH, TITLE = "Traffic", "/traffic", "Traffic · tokentrip"
 
 
 def layout(**_: str) -> html.Div:
-    """The frame that ``traffic_page.js`` fills, from the page's address."""
+    """The frame that ``report_page.js`` fills, from the page's address."""
     return frame("traffic")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tracer.hardware import Hardware
 
-_COLOURS = ("#3b6fd4", "#cf4310", "#2a9d74", "#b04fb3")
+_COLOURS = ("var(--soft)", "var(--token)", "var(--kv)", "var(--strong-tp)")
 
 
 def roofline_figure(
@@ -35,11 +35,19 @@ def roofline_figure(
     figure = go.Figure(
         go.Scatter(x=x, y=roof, name=f"{hardware.name}, {rate.removesuffix('_flops').upper()}", mode="lines")
     )
+    figure.data[0].line.color = "var(--ink)"
     for colour, (name, row) in zip(_cycle(len(series)), series.items(), strict=True):
         figure.add_trace(_points(row, name, colour))
-    figure.add_vline(x=corner, line_dash="dot", annotation_text=f"ridge {corner:.0f} FLOP/B")
-    figure.update_xaxes(type="log", title_text="intensity (FLOP/B)")
-    figure.update_yaxes(type="log", title_text="attainable FLOP/s")
+    # A vertical line's label would stand at 10 to the power of the corner on a logarithmic axis.
+    figure.add_scatter(
+        x=[corner, corner],
+        y=[low * peak / corner, peak],
+        name=f"ridge, {corner:.0f} FLOP/B",
+        mode="lines",
+        line={"color": "var(--soft)", "dash": "dash", "width": 1},
+    )
+    figure.update_xaxes(type="log", dtick=1, title_text="intensity (FLOP/B)")
+    figure.update_yaxes(type="log", dtick=1, exponentformat="e", title_text="attainable FLOP/s")
     return figure
 
 
@@ -56,7 +64,8 @@ def _points(row: Sequence[RoofPoint], name: str, colour: str) -> object:
         y=[point.flops_per_s for point in row],
         mode="lines+markers",
         name=name,
-        marker_color=colour,
+        marker={"color": colour, "size": 6 if len(row) > 1 else 12},
+        line={"color": colour, "dash": "dot"},
         customdata=[[point.tokens, point.load.tokens_per_expert, point.bound] for point in row],
         hovertemplate="%{customdata[0]:,} tokens, %{customdata[1]:.3g} an expert that is hit<br>"
         "%{x:.3g} FLOP/B, %{customdata[2]}-bound<extra></extra>",

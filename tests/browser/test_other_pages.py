@@ -13,8 +13,6 @@ from playwright.sync_api import Page, expect
 from app.lessons import CHAPTERS, chapter_payload
 from tests.browser.axe import serious_problems
 from tracer import Scenario, load_scenario, take_trip
-from tracer.expected_traffic import expected_traffic
-from tracer.trip_text import format_bytes
 
 MODELS = Path(__file__).parents[2] / "tracer" / "data" / "models"
 
@@ -105,20 +103,6 @@ def test_launch_flags_become_a_mesh(page: Page, explorer_url: str) -> None:
     expect(page.locator(".toolbar [role=status]")).to_contain_text("line=")
 
 
-def test_traffic_is_the_engines_and_orders_can_be_used(page: Page, explorer_url: str) -> None:
-    page.goto(explorer_url + "traffic")
-    table = page.get_by_role("region", name="Traffic by axis")
-    expect(table.locator("tbody tr")).to_have_count(4)
-    traffic = expected_traffic(load_scenario("six-cuts"))
-    ep = traffic.axis("ep")
-    assert ep is not None
-    expect(table.locator("tr", has_text="EP, moe")).to_contain_text(format_bytes(round(ep.ib_bytes)))
-    page.get_by_role("button", name="Use order tp-cp-pp-dp").click()
-    expect(page.locator(".given th")).to_have_text("tp-cp-pp-dp")
-    page.get_by_role("link", name="Trip").click()
-    expect(page.locator(".hop-panel h2")).to_have_text("Land on GPU 19")
-
-
 def test_what_is_seen_is_exported(page: Page, explorer_url: str) -> None:
     trip = take_trip(load_scenario("six-cuts"))
     page.goto(explorer_url + "?hop=4")
@@ -177,7 +161,6 @@ def test_chapters_lead_on_and_progress_is_kept(page: Page, explorer_url: str) ->
 PAGES = [
     "mesh",
     "mesh?mesh.ep=3",
-    "traffic",
     "compare",
     "learn?chapter=relay",
     "learn?chapter=quiz&seed_of_quiz=5",
@@ -189,7 +172,7 @@ PAGES = [
 def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, path: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2, .traffic h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     page.wait_for_timeout(200)
     assert serious_problems(page) == []
 
@@ -199,6 +182,6 @@ def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, p
 def test_nothing_sticks_out_of_the_page(page: Page, explorer_url: str, width: int, path: str) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(explorer_url + path)
-    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2, .traffic h2").first).to_be_visible()
+    expect(page.locator(".mesh-verdict h2, .sides h2, .lesson h2").first).to_be_visible()
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0

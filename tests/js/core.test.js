@@ -82,5 +82,5 @@ test("a fix offers values", () => {
 
 test("crossings are told by axis", () => {
   assert.equal(core.crossingsText({ tp: 0, ep: 14, pp: 1 }, "node"), "Orange ticks are hops that cross a node: 14 by EP, 1 by PP in the whole trip.");
-  assert.equal(core.crossingsText({ tp: 0 }, "node"), "No hop of this trip crosses a node.");
+  assert.equal(core.crossingsText({ tp: 0 }, "island"), "No hop of this trip crosses an island.");
 });

@@ -55,5 +55,6 @@ def query_travels(scenario: dict[str, Any], position: int) -> bool:
     if model.get("kv_lora_rank"):
         ratio = Fraction(1, model["heads"])
     else:
-        ratio = Fraction(2 * model["kv_heads"], model["heads"])
+        key, value = model["head_dim"], model.get("v_head_dim") or model["head_dim"]
+        ratio = Fraction(model["kv_heads"] * (key + value), model["heads"] * key)
     return Fraction(1, 1 + position) <= ratio

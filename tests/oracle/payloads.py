@@ -49,7 +49,9 @@ def query_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
 
 def partial_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
     """Partial outputs of those heads, and for each head two FP32 numbers: the maximum and the sum."""
-    width = _model(scenario, "kv_lora_rank") or _model(scenario, "head_dim")
+    width = _model(scenario, "v_head_dim") or _model(scenario, "head_dim")
+    if _model(scenario, "kv_lora_rank"):
+        width = _model(scenario, "kv_lora_rank")
     heads = _model(scenario, "heads") // tp
     return heads * width * _size(scenario, "activations") + heads * 2 * 4
 

@@ -72,14 +72,14 @@ class OracleWeights:
         if "kv_lora_rank" in model:
             self._latent(rank, layer, heads)
             return
-        width = model["head_dim"]
+        width, value = model["head_dim"], model.get("v_head_dim") or model["head_dim"]
         kv_of = {head * model["kv_heads"] // model["heads"] for head in heads}
         for head in heads:
             self.add(rank, "attention", "q", width * hidden, layer, head)
-            self.add(rank, "attention", "o", width * hidden, layer, head)
+            self.add(rank, "attention", "o", value * hidden, layer, head)
         for head in kv_of:
             self.add(rank, "attention", "k", width * hidden, layer, head)
-            self.add(rank, "attention", "v", width * hidden, layer, head)
+            self.add(rank, "attention", "v", value * hidden, layer, head)
 
     def _latent(self, rank: int, layer: int, heads: range) -> None:
         model, hidden = self.model, self.model["hidden"]

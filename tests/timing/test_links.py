@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 import tracer
 from tracer.cluster import Link
@@ -103,6 +104,7 @@ def test_busbw_factors_are_those_of_nccl_tests(kind: str, factor: float):
     assert busbw_factor(kind, 4) == factor
 
 
+@few
 @given(
     st.sampled_from(COLLECTIVES), st.integers(2, 64), st.floats(1, 1e12), st.sampled_from(["ring", "direct"])
 )
@@ -112,6 +114,7 @@ def test_without_latency_the_bus_runs_at_the_links_rate(kind: str, ranks: int, s
     assert algbw(size, seconds) == pytest.approx(size / seconds)
 
 
+@few
 @given(st.sampled_from(COLLECTIVES), st.integers(1, 64), st.floats(0, 1e12), st.floats(0, 1e12))
 def test_more_bytes_never_take_less_time(kind: str, ranks: int, first: float, second: float):
     low, high = sorted((first, second))
@@ -131,6 +134,7 @@ def test_a_group_of_one_takes_no_time():
     assert collective_seconds("all_reduce", 1e9, 1, Link(1e9, 1.0)) == 0
 
 
+@few
 @given(BAD_NUMBERS)
 def test_bad_bytes_are_refused(size: object):
     with pytest.raises(ConfigError, match=r"total_bytes=.*must be a finite number of 0 or more"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 from tracer.errors import ConfigError
 from tracer.timing.overlap import MoeTimes, overlap_two
@@ -14,6 +15,7 @@ TIME = st.floats(1e-6, 1.0)
 TIMES = st.builds(MoeTimes, TIME, TIME, st.floats(0, 1.0), TIME, TIME)
 
 
+@few
 @given(TIMES, st.integers(1, 8))
 def test_overlap_is_between_its_bound_and_no_overlap(times: MoeTimes, layers: int):
     found = overlap_two(times, layers=layers)

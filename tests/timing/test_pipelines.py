@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 from tracer.errors import ConfigError
 from tracer.timing.decode_pipeline import decode_bubble, decode_makespan, run_decode
@@ -19,6 +20,7 @@ COUNTS = st.integers(1, 12)
 WHOLE = st.integers(1, 50)
 
 
+@few
 @given(COUNTS, COUNTS, WHOLE)
 def test_a_forward_pipeline_takes_its_closed_form(stages: int, batches: int, seconds: int):
     run = run_pipeline(even_times(stages, batches, seconds))
@@ -38,6 +40,7 @@ def by_hand(table: list[list[int]], send: int) -> list[list[int]]:
     return start
 
 
+@few
 @given(st.integers(1, 5).flatmap(
     lambda width: st.lists(st.lists(WHOLE, min_size=width, max_size=width), min_size=1, max_size=5)
 ), st.integers(0, 9))  # fmt: skip
@@ -45,6 +48,7 @@ def test_uneven_pipelines_agree_with_a_plain_loop(table: list[list[int]], send: 
     assert run_pipeline(table, send).start.tolist() == by_hand(table, send)
 
 
+@few
 @given(st.integers(0, 10**6))
 def test_lockstep_is_never_faster_than_the_slowest_alone(seed: int):
     seconds = np.random.default_rng(seed).integers(1, 9, size=(3, 2, 4, 3)).astype(float)
@@ -59,6 +63,7 @@ def test_equal_replicas_wait_for_nobody():
     assert (found.waiting_share, found.slowdown) == (0, 1)
 
 
+@few
 @given(COUNTS, COUNTS, st.integers(1, 6), WHOLE)
 def test_decode_takes_its_closed_form(stages: int, groups: int, steps: int, seconds: int):
     run = run_decode(stages, groups, steps, seconds)
@@ -84,6 +89,7 @@ def chunks(draw: st.DrawFn) -> ChunkTimes:
     return ChunkTimes(forward, backward, weights, overlapped)
 
 
+@few
 @given(st.integers(1, 6), st.integers(0, 6), chunks())
 def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int, times: ChunkTimes):
     stages = 2 * half
@@ -91,6 +97,7 @@ def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int,
     assert found.bubble_seconds.max() == bubble_closed_form(stages, times)
 
 
+@few
 @given(st.integers(1, 6), st.integers(0, 6), st.integers(1, 20))
 def test_without_gain_from_overlap_every_stage_has_that_bubble(half: int, more: int, forward: int):
     stages, times = 2 * half, ChunkTimes(forward, 2 * forward, forward, 3 * forward)
@@ -142,6 +149,7 @@ def test_the_published_example_of_8_stages_and_20_batches():
 BAD_SECONDS = st.sampled_from([0, -1.0, float("nan"), float("inf"), "1", None, True])
 
 
+@few
 @given(BAD_SECONDS)
 def test_bad_times_are_refused(seconds: object):
     with pytest.raises(ConfigError, match=r"pipeline\.seconds=.* must be a finite number of seconds above 0"):

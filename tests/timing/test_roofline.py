@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing.drawing import few
 
 from tracer.errors import ConfigError
 from tracer.hardware import hardware_preset
@@ -132,6 +133,7 @@ def test_every_preset_has_a_layer(name: str):
         assert 0 < time.roof_seconds <= time.seconds
 
 
+@few
 @given(st.integers(1, 4096), st.integers(1, 4096))
 def test_more_tokens_never_take_less_time(first: int, second: int):
     low, high = sorted((first, second))
@@ -141,6 +143,7 @@ def test_more_tokens_never_take_less_time(first: int, second: int):
     assert times[0] <= times[1]
 
 
+@few
 @given(st.integers(1, 1000), st.sampled_from([1, 2, 4, 8]))
 def test_tp_divides_the_work_of_attention(tokens: int, tp: int):
     whole, cut = (attention_operators(V3, Batch.prompts(tokens), size) for size in (1, tp))

@@ -1,4 +1,4 @@
-"""Figures of "DWDP" (weights move instead of tokens) that are arithmetic; those on time are elsewhere."""
+"""Figures of "DWDP" (weights move instead of tokens) that are arithmetic; ``times`` has those on time."""
 
 from __future__ import annotations
 

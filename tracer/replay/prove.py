@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -136,18 +137,18 @@ def first_difference(run: Run, comparison: Comparison, broken: str | None = None
     return "; ".join([*both, *([f"stopped in {broken}"] if broken else [])]) or None
 
 
+def count_weights(scenario: Scenario) -> int:
+    """Weights that a replay of the whole model would hold."""
+    return sum(prod(shape) for shape in checkpoint_shapes(scenario.need_model()).values())
+
+
 def check_size(scenario: Scenario) -> None:
     """Refuse a model whose weights would not fit as float64.
 
     Raises:
         ConfigError: above ``MAX_WEIGHTS`` weights.
     """
-    total = 0
-    for shape in checkpoint_shapes(scenario.need_model()).values():
-        size = 1
-        for length in shape:
-            size *= length
-        total += size
+    total = count_weights(scenario)
     if total > MAX_WEIGHTS:
         raise ConfigError(
             "model",

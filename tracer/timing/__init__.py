@@ -7,7 +7,7 @@ were found. ``batch`` and ``operators`` count the arithmetic of a layer, ``roofl
 ``decode_pipeline`` and ``dualpipe`` put stages in order, ``streams`` and ``overlap`` two micro-batches.
 ``moe_setup`` and ``dwdp`` compare moving weights with moving tokens (``dwdp_buffers``,
 ``dwdp_contention``, ``rendezvous`` and ``dwdp_crossover`` its parts), ``checklist`` says when that is
-valid, and ``chooser`` picks. ``published`` sets all of it beside what others measured, ``ledger_time``
-beside what the source documents state. ``timeline`` is what drawings and the trace exporter read,
+valid, and ``chooser`` picks. ``published`` sets all of it beside what others measured.
+``timeline`` is what drawings and the trace exporter read,
 ``report`` what the command prints.
 """

@@ -182,21 +182,16 @@ def _choice(
     scenario: Scenario, hardware: Hardware, whole: PassTime, rates: LinkRates, missing: list[str]
 ) -> Choice | None:
     """Tokens against weights in one dispatch group, attention data-parallel."""
-    model, mesh = scenario.need_model(), scenario.mesh
-    ranks = mesh.size_of("ep") * mesh.size_of("etp")
-    if not model.moe_layers or ranks < 2 or scenario.plan.contract == Contract.TP:
-        missing.append("contract: no dispatch group")
-        return None
-    members = mesh.group(scenario.home, ("etp", "ep"))
-    islands = len({scenario.cluster.island_of(rank) for rank in members})
-    fabric = rates.nvlink if islands == 1 else rates.ib
-    copies = "all" if scenario.plan.contract == Contract.AG_RS else "distinct"
     try:
+        group = contract_group(scenario, hardware, rates)
+        if group is None:
+            missing.append("contract: no dispatch group")
+            return None
         return choose_contract(
-            MoeGroup(_stored(scenario), hardware, ranks, fabric, copies),
+            group,
             Workload(_batch(scenario, whole)),
-            tp=mesh.size_of("tp"),
-            islands=islands,
+            tp=scenario.mesh.size_of("tp"),
+            islands=_islands(scenario),
             exchange_seconds=sum(each.seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
@@ -204,6 +199,26 @@ def _choice(
     except ConfigError as error:
         missing.append(f"contract: {error}")
         return None
+
+
+def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> MoeGroup | None:
+    """The token's dispatch group as the contest of contracts takes it; None where there is none.
+
+    Raises:
+        ConfigError: for a group that cannot hold every expert.
+    """
+    ranks = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
+    if not scenario.need_model().moe_layers or ranks < 2 or scenario.plan.contract == Contract.TP:
+        return None
+    fabric = rates.nvlink if _islands(scenario) == 1 else rates.ib
+    copies = "all" if scenario.plan.contract == Contract.AG_RS else "distinct"
+    return MoeGroup(_stored(scenario), hardware, ranks, fabric, copies)
+
+
+def _islands(scenario: Scenario) -> int:
+    """Islands that the token's dispatch group spans."""
+    members = scenario.mesh.group(scenario.home, ("etp", "ep"))
+    return len({scenario.cluster.island_of(rank) for rank in members})
 
 
 def _stored(scenario: Scenario) -> ModelSpec:

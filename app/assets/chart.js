@@ -1,0 +1,66 @@
+"use strict";
+// A plotly chart in the page's own ink: colours named as variables of the style sheet are looked up when drawn.
+(function () {
+  const SOURCE = "/vendor/plotly-cartesian.min.js";
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  let loading = null;
+
+  // The bundle is 1.5 MB: only a page with a chart asks for it.
+  function loadPlotly() {
+    loading ||= new Promise((resolve, reject) => {
+      const script = Object.assign(document.createElement("script"), { src: SOURCE });
+      script.onload = () => resolve(window.Plotly);
+      script.onerror = () => { loading = null; reject(new Error("no plotly")); };
+      document.head.append(script);
+    });
+    return loading;
+  }
+
+  function chart(block) {
+    const { dom } = window.tokentrip;
+    const element = dom.make("div", { class: "chart", role: "img", "aria-label": block.name });
+    element.style.height = block.height + "px";
+    let gone = false;
+    const draw = async () => {
+      const Plotly = await loadPlotly().catch(() => null);
+      if (gone) return;
+      if (!Plotly) { element.textContent = "The chart could not be drawn; the table has its figures."; return; }
+      const figure = inInk(block.figure);
+      await Plotly.react(element, figure.data, styled(figure.layout, element), { displayModeBar: false, responsive: true });
+      element.classList.add("drawn");
+    };
+    draw();
+    return { element, draw, purge: () => { gone = true; window.Plotly?.purge(element); } };
+  }
+
+  function inInk(figure) {
+    const style = getComputedStyle(document.documentElement);
+    const text = JSON.stringify(figure).replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    return JSON.parse(text);
+  }
+
+  function styled(layout, element) {
+    const style = getComputedStyle(document.documentElement);
+    const [ink, edge, page] = ["--ink", "--edge", "--page"].map((name) => style.getPropertyValue(name).trim());
+    const axis = { gridcolor: edge, linecolor: edge, zerolinecolor: edge, automargin: true, tickfont: { size: 12 } };
+    const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => [name, { ...axis, ...layout[name], title: { font: { size: 12 }, ...layout[name]?.title } }]));
+    return {
+      ...layout, ...axes, template: null, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false,
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
+      hoverlabel: { bgcolor: page, bordercolor: edge, font: { color: ink, size: 12 } },
+      margin: { l: 8, r: 16, t: layout.title?.text ? 40 : 32, b: 40, ...layout.margin },
+      legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", ...(layout.legend?.traceorder ? { traceorder: layout.legend.traceorder } : {}) },
+      title: { text: layout.title?.text, font: { size: 13 }, x: 0 }, width: element.clientWidth || undefined,
+    };
+  }
+
+  // Calls back when light turns dark or dark light; the answer stops it.
+  function watchTheme(changed) {
+    const observer = new MutationObserver(changed);
+    observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    dark.addEventListener("change", changed);
+    return () => { observer.disconnect(); dark.removeEventListener("change", changed); };
+  }
+
+  window.tokentrip = Object.assign(window.tokentrip || {}, { chart, watchTheme });
+})();

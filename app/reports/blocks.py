@@ -1,0 +1,85 @@
+"""The pieces of a report, as JSON: controls above, then headings, figures, tables and charts in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Block = dict[str, Any]
+Option = tuple[str, str]
+
+
+def heading(text: str) -> Block:
+    """A heading of the second level."""
+    return {"kind": "heading", "text": text}
+
+
+def note(text: str) -> Block:
+    """A paragraph."""
+    return {"kind": "note", "text": text}
+
+
+def alert(error: ConfigError) -> Block:
+    """A part that cannot be had, in the engine's words."""
+    return {"kind": "alert", "text": str(error)}
+
+
+def counts(caption: str, rows: Iterable[tuple[str, str]]) -> Block:
+    """Figures that sum a page up, each with its label."""
+    return {"kind": "counts", "caption": caption, "rows": [list(row) for row in rows]}
+
+
+def table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    marked: Iterable[int] = (),
+    prose: bool = False,
+) -> Block:
+    """A table whose first column names its rows; ``marked`` rows stand out, ``prose`` wraps everywhere."""
+    return {
+        "kind": "table",
+        "caption": caption,
+        "heads": list(heads),
+        "rows": [list(row) for row in rows],
+        "marked": list(marked),
+        "prose": prose,
+    }
+
+
+def chart(name: str, figure: Figure, *, height: int = 320) -> Block:
+    """A chart; ``name`` is what a screen reader says of it. A table beside it has its figures."""
+    return {"kind": "chart", "name": name, "figure": json.loads(figure.to_json()), "height": height}
+
+
+def number_control(key: str, label: str, value: float | None, *, least: float = 0, step: str = "1") -> Block:
+    """A number; left empty, the engine's default."""
+    return {"kind": "number", "key": key, "label": label, "value": value, "least": least, "step": step}
+
+
+def text_control(key: str, label: str, value: str) -> Block:
+    """A line of text."""
+    return {"kind": "text", "key": key, "label": label, "value": value}
+
+
+def range_control(key: str, label: str, value: float, *, most: float, step: str) -> Block:
+    """A slider from 0."""
+    return {"kind": "range", "key": key, "label": label, "value": value, "most": most, "step": step}
+
+
+def choice_control(key: str, label: str, value: str, options: Iterable[Option]) -> Block:
+    """One of several (value, text)."""
+    return {
+        "kind": "choice",
+        "key": key,
+        "label": label,
+        "value": value,
+        "options": [list(o) for o in options],
+    }

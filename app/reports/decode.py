@@ -1,0 +1,220 @@
+"""Decode: what each axis becomes, who keeps the K/V, its last trip between pools, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from app.query import scenario_of
+from app.reports.blocks import (
+    Block,
+    alert,
+    chart,
+    choice_control,
+    counts,
+    heading,
+    note,
+    number_control,
+    table,
+    text_control,
+)
+from layouts.charts.bars import Series, bars_figure
+from tracer.decode_attention import attention_way
+from tracer.errors import ConfigError
+from tracer.kv_owners import kv_owners
+from tracer.kv_room import KvRoom, kv_room
+from tracer.kv_text import short_range
+from tracer.last_trip import last_trip
+from tracer.lockstep import lockstep
+from tracer.phases import phase_table
+from tracer.pools import Pools
+from tracer.presets import preset_names
+from tracer.timing.units import format_seconds
+from tracer.trip import take_trip
+from tracer.trip_text import format_bytes, mesh_line
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+SHOWN = 200
+WAYS = {"pass_q": "pass-Q", "pass_kv": "pass-KV"}
+
+
+def decode_report(query: dict[str, str]) -> dict[str, Any]:
+    """The page's controls and blocks.
+
+    Raises:
+        ConfigError: for what is wrong with the scenario or the decode pool.
+    """
+    prefill = scenario_of(query).with_phase("prefill")
+    other = query.get("decode", "")
+    # A preset only: an address must not name a file of the server.
+    decode = (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
+    return {
+        "title": mesh_line(prefill) + (f" → {mesh_line(decode)}" if other else ""),
+        "controls": _controls(prefill, other, query),
+        "blocks": [
+            *_part(lambda: _step(decode)),
+            *_part(lambda: _phases(prefill, decode)),
+            *_part(lambda: _owners(prefill, decode)),
+            *_part(lambda: _moved(prefill, decode)),
+            *_part(lambda: _waits(decode, query.get("loads", ""))),
+        ],
+    }
+
+
+def _part(build: Callable[[], list[Block]]) -> list[Block]:
+    """A part of the page, or in its place why it cannot be had."""
+    try:
+        return build()
+    except ConfigError as error:
+        return [alert(error)]
+
+
+def _controls(prefill: Scenario, other: str, query: dict[str, str]) -> list[Block]:
+    pools = [("", "the same mesh"), *((name, name) for name in preset_names())]
+    return [
+        choice_control("decode", "Decode on", other, pools),
+        number_control("token.position", "Position in the prompt", prefill.position),
+        text_control("loads", "Load of each replica, joined by commas", query.get("loads", "")),
+    ]
+
+
+def _step(decode: Scenario) -> list[Block]:
+    log = take_trip(decode).log
+    word = decode.cluster.island_word
+    shards = decode.mesh.size_of("cp") * decode.plan.dcp
+    way = WAYS.get(attention_way(decode), "") if shards > 1 else "at home"
+    rows = [
+        ("GPUs a new token touches", f"{log.gpus_touched:,} of {log.world_size:,}"),
+        (f"{word} crossings", f"{log.node_crossings:,}"),
+        ("comm ops", f"{log.comm_ops:,}"),
+        ("bytes moved", format_bytes(log.bytes)),
+        ("query and K/V meet by" if shards > 1 else "query and K/V meet", way),
+    ]
+    return [counts("One new token in decode", rows)]
+
+
+def _phases(prefill: Scenario, decode: Scenario) -> list[Block]:
+    rows = [
+        [row.axis.upper(), str(row.prefill), str(row.decode)] for row in phase_table(prefill, decode).rows
+    ]
+    return [
+        heading("Prefill and decode, axis by axis"),
+        table("Prefill and decode", ["axis", "in prefill", "in decode"], rows, prose=True),
+    ]
+
+
+def _owners(prefill: Scenario, decode: Scenario) -> list[Block]:
+    """Who keeps the followed position's K/V, and the room of the request on each GPU of the replica."""
+    owners = kv_owners(prefill)
+    rows = [
+        [
+            f"GPU {held.rank}",
+            str(held.stage),
+            short_range(held.layers),
+            short_range(held.heads) or "latent",
+            format_bytes(held.bytes_per_layer),
+            format_bytes(held.bytes),
+        ]
+        for held in owners.holdings[:SHOWN]
+    ]
+    heads = ["GPU", "stage", "layers", "KV heads", "a layer", "in all"]
+    times = "once" if owners.copies == 1 else f"{owners.copies:,} times"
+    said = f"{owners.elements:,} elements are kept {times}: {format_bytes(owners.bytes)}."
+    return [
+        heading(f"Who keeps the K/V of position {owners.position:,}"),
+        table("K/V owners", heads, rows),
+        note(said + _more(len(owners.holdings))),
+        *_room(decode),
+    ]
+
+
+def _more(count: int) -> str:
+    return f" The first {SHOWN} of {count:,} are listed." if count > SHOWN else ""
+
+
+def _room(decode: Scenario) -> list[Block]:
+    rooms = kv_room(decode)
+    names = [f"GPU {room.rank}" for room in rooms[:SHOWN]]
+    series = [Series("K/V of the request", [room.kv_bytes for room in rooms[:SHOWN]], "var(--kv)")]
+    rows = [_room_row(room) for room in rooms[:SHOWN]]
+    heads = ["GPU", "positions kept", "K/V of the request", "left", "room for positions"]
+    height = min(640, 120 + 24 * len(names))
+    figure = bars_figure(names, series, "bytes")
+    return [
+        heading("Room on the GPUs that decode it"),
+        chart("K/V of the request on each GPU of its replica", figure, height=height),
+        table("Room for K/V", heads, rows),
+        note("Left after weights, before activations." + _more(len(rooms))),
+    ]
+
+
+def _room_row(room: KvRoom) -> list[str]:
+    left = "?" if room.left_bytes is None else format_bytes(max(0, room.left_bytes))
+    more = "?" if room.positions_left is None else f"{room.positions_left:,}"
+    return [f"GPU {room.rank}", f"{room.positions:,}", format_bytes(room.kv_bytes), left, more]
+
+
+def _moved(prefill: Scenario, decode: Scenario) -> list[Block]:
+    """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
+    moved = last_trip(Pools.join(prefill, decode))
+    rows = [
+        [
+            f"GPU {piece.src} → {piece.dst}",
+            short_range(piece.layers),
+            short_range(piece.heads) or "latent",
+            f"{piece.positions:,}",
+            format_bytes(piece.bytes),
+        ]
+        for piece in moved.pieces[:SHOWN]
+    ]
+    sums = [
+        ("moved", format_bytes(moved.bytes)),
+        ("pieces", f"{len(moved.pieces):,}"),
+        ("crossings", f"{moved.crossings:,}"),
+        ("at link rate", format_seconds(moved.seconds)),
+    ]
+    heads = ["prefill GPU → decode GPU", "layers", "KV heads", "positions", "bytes"]
+    return [
+        heading("The K/V's last trip, when prefill and decode are pools of their own"),
+        counts("The last trip in all", sums),
+        table("The last trip", heads, rows),
+        note(f"Assumes that {moved.assumption}." + _more(len(moved.pieces))),
+    ]
+
+
+def _waits(decode: Scenario, text: str) -> list[Block]:
+    """Replicas in lockstep, once loads are given."""
+    replicas = decode.mesh.size_of("dp")
+    if not text:
+        hint = f"Give {replicas} loads above, such as {','.join(['1'] * min(3, replicas - 1) + ['4'])}"
+        said = [note(f"{hint}{', …' if replicas > 4 else ''}, to see which replica waits for which.")]
+        return [heading("Replicas in lockstep"), *said] if replicas > 1 else []
+    step = lockstep(decode, _numbers(text))
+    names = [f"replica {number}" for number in range(len(step.ends))]
+    work = [end - waited for end, waited in zip(step.ends, step.waited, strict=True)]
+    series = [Series("works", work, "var(--soft)"), Series("waits", step.waited, "var(--ib)", pattern="/")]
+    rows = [
+        [name, f"{done:.4g}", f"{waited:.4g}", "runs a dummy batch" if number in step.dummies else ""]
+        for number, (name, done, waited) in enumerate(zip(names, work, step.waited, strict=True))
+    ]
+    figure = bars_figure(names, series, "work, in the unit of the loads")
+    sums = [
+        ("length of the step", f"{step.length:.4g}"),
+        ("of all time is waiting", f"{step.lost_share:.1%}"),
+    ]
+    return [
+        heading("Replicas in lockstep"),
+        counts("Lockstep in all", sums),
+        chart("Work and waiting of each replica", figure, height=min(640, 120 + 26 * len(names))),
+        table("Lockstep", ["replica", "works", "waits", ""], rows),
+    ]
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        fix = "write 1,2,0,4"
+        raise ConfigError("loads", text, "must be numbers joined by commas", fix) from None

@@ -1,0 +1,123 @@
+"""Roofline: tokens an expert against batch, and intensity against the roofs of the chosen GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from app.query import scenario_of
+from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
+from app.reports.numbers import whole_of
+from layouts.charts.lines import Line, lines_figure
+from layouts.charts.roofline import roofline_figure
+from tracer.errors import ConfigError
+from tracer.hardware import hardware_preset, hardware_preset_names
+from tracer.parameters import part_format
+from tracer.phases import phase_table
+from tracer.timing.operators import rate_of
+from tracer.timing.roofline import RoofPoint, expert_points, expert_roof, ridge
+from tracer.trip_text import mesh_line
+from tracer.weight_format import WeightFormat
+from tracer.weight_matrices import Part
+
+if TYPE_CHECKING:
+    from tracer.hardware import Hardware
+    from tracer.scenario import Scenario
+
+BATCHES = tuple(1 << power for power in range(21))
+
+
+def roofline_report(query: dict[str, str]) -> dict[str, Any]:
+    """The page's controls and blocks.
+
+    Raises:
+        ConfigError: for a scenario without experts, or a GPU whose rates no source states.
+    """
+    scenario = scenario_of(query)
+    name = query.get("hardware") or scenario.cluster.hardware or "h100"
+    hardware = hardware_preset(name)
+    own = whole_of(query, "tokens", None, most=1 << 30)
+    marked = _phases(scenario) | ({f"{own:,} tokens": own} if own else {})
+    choices = [(each, each) for each in hardware_preset_names()]
+    return {
+        "title": mesh_line(scenario),
+        "controls": [
+            choice_control("hardware", "GPU", name.lower(), choices),
+            number_control("tokens", "Mark a batch (tokens of all GPUs)", own, least=1),
+        ],
+        "blocks": _blocks(scenario, hardware, marked),
+    }
+
+
+def _phases(scenario: Scenario) -> dict[str, int]:
+    """Tokens that a step of prefill and of decode brings to the experts, by the engine's own count."""
+    row = next(row for row in phase_table(scenario).rows if row.axis == "ep")
+    if "tokens" not in row.prefill.figures:
+        rule = "is needed for a roofline of expert GEMMs"
+        raise ConfigError("model.experts", None, rule, "choose a scenario with experts, such as six-cuts")
+    return {
+        "prefill": int(row.prefill.figures["tokens"]),
+        "decode": int(row.decode.figures["tokens"]),
+    }
+
+
+def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> list[Block]:
+    model, unstated = scenario.need_model(), WeightFormat(scenario.dtype.weights)
+    rate = rate_of(part_format(model, Part.EXPERTS, unstated))
+    batches = expert_points(model, hardware, BATCHES, unstated)
+    own = {
+        f"{name}: {tokens:,} tokens": expert_points(model, hardware, (tokens,), unstated)
+        for name, tokens in marked.items()
+    }
+    roof = expert_roof(model, hardware, unstated)
+    needed = "never" if roof.batch_with_rows is None else f"{roof.batch_with_rows:,} tokens"
+    sums = [
+        (f"ridge of {hardware.name}", f"{ridge(hardware, rate):,.0f} FLOP/B"),
+        ("tokens an expert at the ridge", f"{roof.tokens_per_expert:,.0f}"),
+        ("batch at the ridge, weights alone", f"{roof.batch:,.0f} tokens"),
+        ("batch at the ridge, rows too", needed),
+    ]
+    figure = roofline_figure(hardware, {"batches of 1 to 1,048,576 tokens": batches, **own}, rate)
+    return [
+        counts("Where expert GEMMs leave the memory roof", sums),
+        heading("Intensity against the roofs"),
+        chart("Roofline of the expert GEMMs, prefill and decode marked", figure, height=420),
+        heading("Tokens an expert against batch"),
+        chart("Tokens of an expert that is hit, against the batch", _load_figure(batches, own), height=340),
+        table("Batches", HEADS, [*_own_rows(own), *map(_row, batches)], marked=range(len(own))),
+        note("Tokens of all GPUs that share the experts; uniform picks; peak rates."),
+    ]
+
+
+HEADS = ("batch", "tokens an expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
+
+
+def _row(point: RoofPoint) -> list[str]:
+    load = point.load
+    return [
+        f"{point.tokens:,}",
+        _short(load.tokens_per_expert),
+        f"{load.hit:,.4g} of {load.experts:,.4g}",
+        _short(point.intensity),
+        f"{point.flops_per_s / 1e12:,.4g}",
+        point.bound,
+    ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _own_rows(own: dict[str, tuple[RoofPoint, ...]]) -> list[list[str]]:
+    return [[name, *_row(point)[1:]] for name, points in own.items() for point in points]
+
+
+def _load_figure(batches: tuple[RoofPoint, ...], own: dict[str, tuple[RoofPoint, ...]]) -> Any:
+    lines = [Line("uniform picks", *_load_line(batches), "var(--soft)")]
+    colours = ("var(--token)", "var(--kv)", "var(--strong-tp)")
+    for (name, points), colour in zip(own.items(), colours, strict=False):
+        lines.append(Line(name, *_load_line(points), colour, marks=True))
+    return lines_figure(lines, "batch (tokens)", "tokens of an expert that is hit", logarithmic=True)
+
+
+def _load_line(points: tuple[RoofPoint, ...]) -> tuple[list[float], list[float]]:
+    return [point.tokens for point in points], [point.load.tokens_per_expert for point in points]

@@ -1,0 +1,160 @@
+"""A Sphinx directive that puts a trip into a page: a picture, the log, a table, or the counts.
+
+``extensions = ["app.sphinx_ext"]`` in ``conf.py``; then, in MyST or reStructuredText::
+
+    ```{token-trip} six-cuts
+    :show: picture
+    :hop: 4
+    :alt: The token is dispatched to two experts, one through a relay
+    ```
+
+The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
+``animation``, ``log``, ``table`` or ``counts``. Everything is made when the site is built.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+from tracer.errors import ConfigError
+from tracer.presets import SUFFIXES, load_scenario
+from tracer.trip import take_trip
+from tracer.trip_text import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sphinx.application import Sphinx
+
+    from tracer.trip import Trip
+
+SHOWN = ("picture", "animation", "log", "table", "counts")
+PICTURES = {"picture": ".svg", "animation": ".anim.svg"}
+
+
+def _shown(argument: str) -> str:
+    return str(directives.choice(argument, SHOWN))
+
+
+class TokenTrip(SphinxDirective):
+    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``alt`` and ``caption``."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
+        "show": _shown,
+        "hop": directives.nonnegative_int,
+        "alt": directives.unchanged_required,
+        "caption": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """What the page shows; wrong input is an error at the directive's own line."""
+        show = self.options.get("show", "picture")
+        try:
+            trip = take_trip(self._scenario())
+            hop = self._hop(trip, show)
+            if show in PICTURES:
+                return self._picture(trip, show, hop)
+        except ConfigError as error:
+            raise self.error(f"token-trip: {error}") from error
+        if show == "log":
+            return [nodes.literal_block(str(trip), str(trip), language="text")]
+        if show == "counts":
+            counts = log_line(trip.log, trip.scenario.cluster.island_word)
+            return [nodes.paragraph(counts, counts)]
+        return [_table(trip, hop)]
+
+    def _scenario(self) -> Any:
+        source = self.arguments[0].strip()
+        if Path(source).suffix.lower() not in SUFFIXES:
+            return load_scenario(source)
+        relative, absolute = self.env.relfn2path(source)
+        self.env.note_dependency(relative)
+        return load_scenario(Path(absolute))
+
+    def _hop(self, trip: Trip, show: str) -> int | None:
+        hop: int | None = self.options.get("hop")
+        if hop is not None and hop >= len(trip.hops):
+            raise ConfigError("hop", hop, f"must be from 0 to {len(trip.hops) - 1}", "try 0, the landing")
+        if hop is not None and show in ("log", "counts"):
+            raise ConfigError("hop", hop, f"has no place in a {show}", "leave :hop: out, or show a picture")
+        return hop
+
+    def _picture(self, trip: Trip, show: str, hop: int | None) -> list[nodes.Node]:
+        """The picture as a file of the built site; its text lives in the page's alt text."""
+        from hashlib import sha256
+
+        from app.export_formats import FORMATS
+        from app.files import write_whole
+
+        text = str(FORMATS[PICTURES[show]](trip, hop))
+        name = f"{trip.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
+        folder = Path(self.env.doctreedir) / "token-trips"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / name, text)
+        image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
+        image["alt"] = self.options.get("alt") or _alt(trip, hop)
+        self.set_source_info(image)
+        caption = self.options.get("caption")
+        if caption is None:
+            return [image]
+        words, messages = self.state.inline_text(caption, self.lineno)
+        return [nodes.figure("", image, nodes.caption(caption, "", *words)), *messages]
+
+
+def _from_source(path: Path, page: Path) -> str:
+    import os
+
+    return Path(os.path.relpath(path, page.parent)).as_posix()
+
+
+def _alt(trip: Trip, hop: int | None) -> str:
+    from layouts.build import build_scene
+
+    name = trip.scenario.name or "scenario"
+    if hop is None:
+        return f"Map of {name}: {log_line(trip.log, trip.scenario.cluster.island_word)}"
+    words = build_scene(trip).hops[hop].words
+    return f"Map of {name}, hop {hop}: {words.title}. {words.what}"
+
+
+def _table(trip: Trip, hop: int | None) -> nodes.table:
+    """A row a hop with the counts after it; with ``hop``, a row a transfer of that hop."""
+    if hop is None:
+        header = [
+            "layer",
+            "hop",
+            "GPUs touched",
+            f"{trip.scenario.cluster.island_word} crossings",
+            "comm ops",
+        ]
+        rows = [
+            [hop.layer or "", hop.kind, tally.gpus_touched, tally.node_crossings, tally.comm_ops]
+            for hop, tally in zip(trip.hops, trip.tallies, strict=True)
+        ]
+    else:
+        header = ["from", "to", "link", "bytes", "carries"]
+        links = {"nvlink": "NVLink", "ib": "InfiniBand"}
+        rows = [[t.src, t.dst, links[t.tier], f"{t.bytes:,}", t.role] for t in trip.hops[hop].transfers]
+    group = nodes.tgroup(cols=len(header))
+    group += [nodes.colspec(colwidth=1) for _ in header]
+    group += nodes.thead("", _row(header))
+    group += nodes.tbody("", *(_row(row) for row in rows))
+    return nodes.table("", group)
+
+
+def _row(cells: list[Any]) -> nodes.row:
+    texts = [str(cell) for cell in cells]
+    return nodes.row("", *(nodes.entry("", nodes.paragraph(text, text)) for text in texts))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive; builds may run in parallel."""
+    app.add_directive("token-trip", TokenTrip)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

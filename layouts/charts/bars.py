@@ -1,0 +1,51 @@
+"""Horizontal bars, stacked: one row a name, one colour a series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values in the order of the rows; a colour may be a variable of the page's style sheet.
+
+    ``pattern`` is a plotly fill pattern, so that colour does not tell alone.
+    """
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    pattern: str = ""
+
+
+def bars_figure(names: Sequence[str], series: Sequence[Series], title: str) -> Figure:
+    """Rows from top to bottom, the first series next to the axis; ``title`` says the unit."""
+    import plotly.graph_objects as go
+
+    bars = [
+        go.Bar(
+            orientation="h",
+            name=each.name,
+            x=list(each.values),
+            y=list(range(len(names))),
+            marker={"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
+            customdata=list(names),
+            hovertemplate="%{customdata}<br>%{x:,.4s} " + each.name + "<extra></extra>",
+        )
+        for each in series
+    ]
+    figure = go.Figure(bars)
+    shown = list(range(0, len(names), max(1, len(names) // 32)))
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.25,
+        xaxis={"title": {"text": title}, "exponentformat": "SI"},
+        yaxis={"autorange": "reversed", "tickvals": shown, "ticktext": [names[i] for i in shown]},
+        legend={"orientation": "h", "traceorder": "normal"},
+    )
+    return figure

@@ -1,0 +1,52 @@
+"""Lines over one quantity, or marks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; a colour may be a variable of the page's style sheet.
+
+    ``dash`` is a plotly dash, so that colour does not tell alone; ``marks`` draws points, larger.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    dash: str = "solid"
+    marks: bool = False
+
+
+def lines_figure(
+    lines: Sequence[Line], x_title: str, y_title: str, *, logarithmic: bool = False, share: bool = False
+) -> Figure:
+    """Lines with their units in the titles; ``share`` writes the vertical axis in percent."""
+    import plotly.graph_objects as go
+
+    traces = [
+        go.Scatter(
+            x=list(line.x),
+            y=list(line.y),
+            name=line.name,
+            mode="markers" if line.marks else "lines",
+            line={"color": line.colour, "dash": line.dash, "width": 2},
+            marker={"color": line.colour, "size": 11},
+        )
+        for line in lines
+    ]
+    axis: dict[str, Any] = {"type": "log", "dtick": 1, "exponentformat": "SI"} if logarithmic else {}
+    figure = go.Figure(traces)
+    figure.update_layout(
+        xaxis={"title": {"text": x_title}, **axis},
+        yaxis={"title": {"text": y_title}, **axis, **({"tickformat": ".0%"} if share else {})},
+        legend_orientation="h",
+    )
+    return figure

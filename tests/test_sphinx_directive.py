@@ -1,0 +1,81 @@
+"""The directive in a small site, built for real."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_pytest_plugin import MESH
+
+CONF = 'extensions = ["myst_parser", "app.sphinx_ext"]\n'
+PAGE = """# A trip
+
+```{token-trip} six-cuts
+:hop: 4
+:alt: Two experts, one through a relay
+```
+
+```{token-trip} nested/mesh.toml
+:show: animation
+:caption: The *whole* trip
+```
+
+```{token-trip} six-cuts
+:show: log
+```
+
+```{token-trip} six-cuts
+:show: counts
+```
+
+```{token-trip} six-cuts
+:show: table
+:hop: 4
+```
+"""
+
+
+def build(folder: Path, page: str, *more: str) -> subprocess.CompletedProcess[str]:
+    (folder / "conf.py").write_text(CONF)
+    (folder / "index.md").write_text(page)
+    (folder / "nested").mkdir(exist_ok=True)
+    (folder / "nested" / "mesh.toml").write_text(MESH)
+    out = folder / "_build" / "html"
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", *more, str(folder), str(out)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
+    done = build(tmp_path, PAGE)
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "_build" / "html" / "index.html").read_text()
+    assert 'alt="Two experts, one through a relay"' in html
+    assert "The <em>whole</em> trip" in html
+    assert "Trip log: 23/32 GPUs" in html
+    assert "<p>23/32 GPUs · 15 node crossings (14 ep, 1 pp) · 41 comm ops · 532 kB</p>" in html
+    assert "<p>InfiniBand</p>" in html
+    pictures = sorted((tmp_path / "_build" / "html" / "_images").glob("*.svg"))
+    texts = [picture.read_text() for picture in pictures]
+    assert len(texts) == 2
+    assert sum("animateMotion" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        ("{token-trip} six-cutz", "index.md:3: .*did you mean 'six-cuts'"),
+        ("{token-trip} six-cuts\n:hop: 99", "index.md:3: .*hop=99 must be from 0 to 41"),
+        ("{token-trip} gone.toml", "index.md:3: .*gone.toml"),
+        ("{token-trip} six-cuts\n:show: film", "index.md:4: .*film"),
+        ("{token-trip} six-cuts\n:show: log\n:hop: 3", "index.md:3: .*has no place in a log"),
+    ],
+)
+def test_a_mistake_is_an_error_with_file_and_line(block: str, complaint: str, tmp_path: Path):
+    import re
+
+    done = build(tmp_path, f"# A trip\n\n```{block}\n```\n")
+    assert done.returncode != 0
+    assert re.search(complaint, done.stderr.replace("\n", " ")), done.stderr
