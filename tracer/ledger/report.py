@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracer.ledger import moe_inference, simulation, six_cuts, times, weights_move
+from tracer.ledger import moe_deployment, moe_inference, simulation, six_cuts, times, weights_move
 from tracer.ledger.line import LedgerLine
 
 SCHEMA = 1
-MODULES = (six_cuts, moe_inference, simulation, weights_move, times)
+MODULES = (six_cuts, moe_inference, moe_deployment, simulation, weights_move, times)
 
 
 def ledger() -> list[LedgerLine]:
