@@ -176,7 +176,7 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     expect(page.get_by_role("alert")).to_contain_text("from 1 to 65,536")
 
 
-PAGES = ["traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]
+PAGES = ["numbers?hop=5", "traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
