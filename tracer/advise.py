@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import ConfigError, one_of
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.parameters import count_parameters
-from tracer.traffic_text import format_seconds
+from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.dtype import BYTES
 from tracer.expected_moe import RowBytes, average_copies, dispatched_rows, pulled_bytes
 from tracer.stage_shares import crossing_share, layers_by_stage
-from tracer.traffic_text import format_seconds
+from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
     from tracer.expected_traffic import ExpectedTraffic
-
-
-def format_seconds(seconds: float) -> str:
-    """Seconds with a unit.
-
-    >>> format_seconds(0.0000123), format_seconds(0.25), format_seconds(0)
-    ('12.3 µs', '250 ms', '0')
-    """
-    if seconds == 0:
-        return "0"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")

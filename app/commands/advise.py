@@ -52,7 +52,7 @@ def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
 
 
 def _cells(choice: Choice) -> tuple[str, ...]:
-    from tracer.traffic_text import format_seconds
+    from tracer.timing.units import format_seconds
     from tracer.trip_text import format_bytes
 
     if choice.refused is not None:

@@ -27,7 +27,7 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
       tokentrip orders six-cuts
     """
     from tracer.orders import rank_orders
-    from tracer.traffic_text import format_seconds
+    from tracer.timing.units import format_seconds
     from tracer.trip_text import format_bytes
 
     orders = rank_orders(scenario)

@@ -19,7 +19,8 @@ from app.reports.numbers import whole_of
 from layouts.charts.bars import Series, bars_figure
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic, with_tokens
 from tracer.orders import Orders, rank_orders, with_order
-from tracer.traffic_text import HEADINGS, format_seconds, traffic_footer, traffic_rows
+from tracer.timing.units import format_seconds
+from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def census_report(census: Census, *, by_layer: bool = False) -> dict[str, Any]:
 
 def census_lines(census: Census) -> list[tuple[str, str]]:
     """(what, value) pairs of the summary."""
-    from tracer.traffic_text import format_seconds
+    from tracer.timing.units import format_seconds
     from tracer.trip_text import format_bytes
 
     sent, back = census.bytes_by_tier("dispatch"), census.bytes_by_tier("combine")
