@@ -41,17 +41,17 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
             *legend(height - LEGEND_HEIGHT + 8, pen),
         )
     )
-    return document(scene, width, height, body, pen, _label(scene, hop))
+    return document(width, height, body, pen, _label(scene, hop))
 
 
 def map_svg(scene: Scene) -> str:
     """The bare map for a page that colours it by class and lays its own marks over it."""
     pen = Pen.of("page")
     body = "".join(map_parts(scene, pen, touched=frozenset()))
-    return document(scene, scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
+    return document(scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 
 
-def document(scene: Scene, width: float, height: float, body: str, pen: Pen, label: str) -> str:
+def document(width: float, height: float, body: str, pen: Pen, label: str) -> str:
     """The SVG element around a body, with its name for screen readers and its colours."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
