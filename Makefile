@@ -24,8 +24,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 app: $(INSTALLED)  ## serve the explorer on this machine
 	$(BIN)/tokentrip app
 
+# A file's tests stay together: what they share is made once. A browser is driven by one process alone.
 test: $(INSTALLED) tools  ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not browser" --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest -m browser
 
 tools:
 	@sh scripts/ensure_tools.sh
@@ -50,8 +52,8 @@ docs: $(INSTALLED)  ## build the site into docs/_build
 bench: $(INSTALLED)  ## ratios of the engine against named baselines
 	$(BIN)/python -m benchmarks
 
-bench-ui: $(INSTALLED) tools  ## time the explorer's pages in a browser
-	$(BIN)/python -m benchmarks.pages
+bench-ui: $(INSTALLED) tools  ## frames and times of the explorer in a browser
+	$(BIN)/python -m benchmarks.explorer
 
 constraints:  ## write constraints.txt anew, from the newest releases
 	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'

@@ -5,7 +5,7 @@ author = "The Tokentrip authors"
 project_copyright = author
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -18,6 +18,9 @@ autodoc_typehints = "description"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 html_theme = "furo"
 html_title = "Tokentrip"

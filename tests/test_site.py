@@ -88,3 +88,4 @@ def test_the_notebook_runs_and_shows_what_it_says(tmp_path: Path):
     assert "Trip log: 23/32 GPUs" in shown["trip"]["text/plain"]
     assert shown["counts"]["text/plain"] == "(23, 15, 41)"
     assert "<table>" in shown["mesh"]["text/html"]
+    assert shown["census"]["image/svg+xml"].startswith("<svg")
