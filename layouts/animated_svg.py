@@ -68,7 +68,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
     width = max(scene.width, MIN_WIDTH) + 2 * MARGIN
     height = scene.height + TITLE_HEIGHT + TRACK_HEIGHT + LEGEND_HEIGHT + MARGIN
     body = "".join(_body(reel, width, height))
-    return document(scene, width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
+    return document(width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
 
 
 def _body(reel: Reel, width: float, height: float) -> Iterator[str]:

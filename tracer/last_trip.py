@@ -70,6 +70,15 @@ class LastTrip:
             "after prefill, not layer by layer behind it"
         )
 
+    @property
+    def totals(self) -> str:
+        """Bytes, pieces, crossings and time in one line."""
+        pieces, crossings = len(self.pieces), self.crossings
+        return (
+            f"{format_bytes(self.bytes)} in {pieces:,} piece{'s' * (pieces != 1)} · "
+            f"{crossings:,} crossing{'s' * (crossings != 1)} · {format_seconds(self.seconds)}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values: both pools' GPUs with their places, pieces, totals. What a picture is drawn from."""
         pools = self.pools
@@ -101,10 +110,7 @@ class LastTrip:
             lines.append(_row(str(piece.src), str(piece.dst), layers, heads, f"{piece.positions:,}", size))
         if len(self.pieces) > _MANY:
             lines.append(f"{'…':>8}  {len(self.pieces) - _MANY:,} more pieces")
-        lines.append(
-            f"{format_bytes(self.bytes)} in {len(self.pieces):,} pieces · {self.crossings:,} crossings · "
-            f"{format_seconds(self.seconds)} ({self.assumption})"
-        )
+        lines.append(f"{self.totals} ({self.assumption})")
         return "\n".join(lines)
 
 
@@ -115,6 +121,18 @@ def _row(src: str, dst: str, layers: str, heads: str, positions: str, size: str)
 def last_trip(pools: Pools, position: int | None = None) -> LastTrip:
     """The transfer of the whole prompt's K/V, or of one position's."""
     return LastTrip(pools, position, kv_pieces(pools, position))
+
+
+def last_trip_of(prefill: Scenario, decode: Scenario, *, whole: bool) -> LastTrip:
+    """The transfer between two scenarios in any phase: the whole prompt's, or the prefill token's.
+
+    Raises:
+        ConfigError: as :class:`~tracer.pools.Pools` does.
+    """
+    from tracer.pools import Pools
+
+    pools = Pools.join(prefill, decode)
+    return last_trip(pools, None if whole else pools.prefill.position)
 
 
 def _pool(name: str, scenario: Scenario, ranks: list[int], offset: int) -> dict[str, Any]:

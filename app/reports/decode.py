@@ -15,10 +15,13 @@ from app.reports.blocks import (
     heading,
     note,
     number_control,
+    picture,
     table,
     text_control,
 )
 from layouts.charts.bars import Series, bars_figure
+from layouts.pool_map import build_pool_map
+from layouts.pool_svg import render_pool_svg
 from tracer.decode_attention import attention_way
 from tracer.errors import ConfigError
 from tracer.kv_owners import kv_owners
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 SHOWN = 200
+FILES = [("SVG", "/export/last-trip.svg"), ("PNG", "/export/last-trip.png")]
 WAYS = {"pass_q": "pass-Q", "pass_kv": "pass-KV"}
 
 
@@ -46,10 +50,8 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
     Raises:
         ConfigError: for what is wrong with the scenario or the decode pool.
     """
-    prefill = scenario_of(query).with_phase("prefill")
+    prefill, decode = pool_scenarios(query)
     other = query.get("decode", "")
-    # A preset only: an address must not name a file of the server.
-    decode = (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
     return {
         "title": mesh_line(prefill) + (f" → {mesh_line(decode)}" if other else ""),
         "controls": _controls(prefill, other, query),
@@ -61,6 +63,17 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
             *_part(lambda: _waits(decode, query.get("loads", ""))),
         ],
     }
+
+
+def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
+    """The page's scenario as a prefill pool, and its decode pool: a preset, or the same mesh.
+
+    Raises:
+        ConfigError: for what is wrong with either; an address must not name a file of the server.
+    """
+    prefill = scenario_of(query).with_phase("prefill")
+    other = query.get("decode", "")
+    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
@@ -179,6 +192,7 @@ def _moved(prefill: Scenario, decode: Scenario) -> list[Block]:
     return [
         heading("The K/V's last trip, when prefill and decode are pools of their own"),
         counts("The last trip in all", sums),
+        picture("The K/V on its way", render_pool_svg(build_pool_map(moved), "page"), FILES),
         table("The last trip", heads, rows),
         note(f"Assumes that {moved.assumption}." + _more(len(moved.pieces))),
     ]

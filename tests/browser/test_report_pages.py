@@ -116,6 +116,11 @@ def test_decode_moves_the_kv_to_a_pool_of_its_own(page: Page, explorer_url: str)
     moved = last_trip(Pools.join(*(load_scenario(name) for name in names)))
     expect(figure(page, "moved").last).to_have_text(format_bytes(moved.bytes))
     expect(table(page, "The last trip")).to_have_count(min(200, len(moved.pieces)))
+    arrows = page.locator(".picture g.arrow")
+    expect(arrows).to_have_count(len(moved.pieces))
+    assert sum(int(each.get_attribute("data-bytes") or 0) for each in arrows.all()) == moved.bytes
+    saved = page.request.get(page.url.replace("/decode?", "/export/last-trip.svg?"))
+    assert moved.totals in saved.text()
     assert query_of(page)["decode"] == [names[1]]
     page.get_by_label("Decode on").select_option("mixtral-8x7b-ep8")
     expect(page.locator(".report .alert")).to_contain_text("run one model in both pools")
