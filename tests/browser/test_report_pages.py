@@ -12,7 +12,7 @@ from tracer import load_scenario, take_trip
 from tracer.census.report import crossings_per_token, saved
 from tracer.census.take import take_census
 from tracer.eplb_scenario import rebalanced
-from tracer.expected_traffic import expected_traffic, with_tokens
+from tracer.expected_traffic import expected_traffic
 from tracer.hardware import hardware_preset
 from tracer.kv_owners import kv_owners
 from tracer.last_trip import last_trip
@@ -21,6 +21,7 @@ from tracer.orders import rank_orders, with_order
 from tracer.phases import phase_table
 from tracer.picks.draws import DrawnPicks, popularity_of
 from tracer.pools import Pools
+from tracer.step_rows import with_tokens
 from tracer.timing.rendezvous import waiting_share
 from tracer.timing.report import time_report
 from tracer.timing.roofline import expert_points, expert_roof
