@@ -67,7 +67,7 @@ class LastTrip:
         latency = f" + {link.latency_s * 1e6:g} µs" if link.latency_s else ""
         return (
             f"all GPUs send at once, each over its own link at {link.bytes_per_s / 1e9:g} GB/s{latency}; "
-            "after prefill, not layer by layer behind it"
+            "all of it after prefill"
         )
 
     @property
@@ -81,7 +81,10 @@ class LastTrip:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: both pools' GPUs with their places, pieces, totals. What a picture is drawn from."""
+        from tracer.timing.kv_stream import stream_or_why
+
         pools = self.pools
+        streamed, missing = stream_or_why(self)
         return {
             "schema": 1,
             "position": self.position,
@@ -94,9 +97,13 @@ class LastTrip:
             "crossings": self.crossings,
             "seconds": self.seconds,
             "seconds_assume": self.assumption,
+            "streamed": streamed and streamed.to_dict(),
+            "streamed_missing": missing,
         }
 
     def __str__(self) -> str:
+        from tracer.timing.kv_stream import stream_or_why
+
         prefill, decode = self.pools.prefill, self.pools.decode
         what = "the prompt" if self.position is None else f"position {self.position}"
         lines = [
@@ -111,6 +118,8 @@ class LastTrip:
         if len(self.pieces) > _MANY:
             lines.append(f"{'…':>8}  {len(self.pieces) - _MANY:,} more pieces")
         lines.append(f"{self.totals} ({self.assumption})")
+        streamed, missing = stream_or_why(self)
+        lines.append(str(streamed) if streamed else f"not streamed behind prefill: {missing}")
         return "\n".join(lines)
 
 
