@@ -59,7 +59,10 @@ class ExpectedTraffic:
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``."""
+        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``.
+
+        ``tracer/schema/traffic.schema.json`` describes them.
+        """
         axes: dict[str, Any] = {}
         for line in self.lines:
             entry = line.to_dict() | {"ratio_to_tp": self.ratio_to_tp(line)}

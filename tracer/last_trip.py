@@ -80,7 +80,10 @@ class LastTrip:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: both pools' GPUs with their places, pieces, totals. What a picture is drawn from."""
+        """JSON values: both pools' GPUs with their places, pieces, totals.
+
+        ``tracer/schema/last-trip.schema.json`` describes them.
+        """
         from tracer.timing.kv_stream import stream_or_why
 
         pools = self.pools

@@ -48,7 +48,7 @@ class Orders:
     refused: tuple[tuple[str, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/orders.schema.json`` describes them."""
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
