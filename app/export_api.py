@@ -22,26 +22,42 @@ TYPES = {
 }
 
 
+LAST_TRIP = "last-trip"
+
+
 def register_exports(server: flask.Flask) -> None:
-    """Add ``/export/NAME.ENDING``; the query is a page's."""
+    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V's way between pools."""
     server.add_url_rule("/export/<name>", "export", export)
 
 
 def export(name: str) -> flask.Response:
     """The file, as a download."""
-    from tracer.trip import take_trip
-
     query = flask.request.args.to_dict()
     try:
-        writer = format_of(Path(name))
-        trip = take_trip(scenario_of(query))
-        content = writer(trip, _hop(query, len(trip.hops)))
+        content = _last_trip(name, query) if Path(name).stem == LAST_TRIP else _trip(name, query)
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
     response = flask.make_response(content)
     response.mimetype = TYPES.get(Path(name).suffix, "text/plain")
     response.headers["Content-Disposition"] = f'attachment; filename="{Path(name).name}"'
     return response
+
+
+def _trip(name: str, query: dict[str, str]) -> str | bytes:
+    from tracer.trip import take_trip
+
+    writer = format_of(Path(name))
+    trip = take_trip(scenario_of(query))
+    return writer(trip, _hop(query, len(trip.hops)))
+
+
+def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
+    """The K/V's last trip as the decode page draws it."""
+    from app.pool_picture import draw_pools
+    from app.reports.decode import pool_scenarios
+    from tracer.last_trip import last_trip_of
+
+    return draw_pools(last_trip_of(*pool_scenarios(query), whole=True), Path(name))
 
 
 def _hop(query: dict[str, str], hops: int) -> int | None:

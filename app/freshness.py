@@ -23,37 +23,52 @@ def picture_differences(path: Path) -> list[str]:
         ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
     """
     from tracer.scenario_files import read_text
-    from tracer.trip import take_trip
 
     text = read_text(path, "--check")
     stamp, bare = read_stamp(text, path.suffix.lower(), str(path))
-    trip = take_trip(current_scenario(stamp, path.parent))
-    drawn = format_of(path)(trip, stamp.hop)
+    drawn, scenarios, log = _drawn_now(path, stamp)
     if isinstance(drawn, bytes) or digest_of(drawn) == digest_of(bare):
         return []
     found = [
-        *_changed("", stamp.scenario, trip.scenario.to_dict()),
-        *_changed("log", stamp.log, trip.log.to_dict()),
+        *_changed("", stamp.scenario, scenarios[0].to_dict()),
+        *_changed("decode", stamp.decode, scenarios[-1].to_dict() if stamp.decode else None),
+        *_changed("log", stamp.log, log),
     ]
     if digest_of(bare) != stamp.digest:
         found.append("the picture itself was edited after it was exported")
     return found or ["another version of tokentrip draws it differently"]
 
 
-def current_scenario(stamp: Stamp, folder: Path) -> Scenario:
+def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], dict[str, Any]]:
+    """(the picture, the scenarios it shows, its totals) as the engine has them now."""
+    scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
+    if stamp.decode is not None:
+        from app.pool_picture import draw_pools, totals_of
+        from tracer.last_trip import last_trip_of
+
+        decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
+        moved = last_trip_of(scenario, decode, whole=stamp.whole)
+        return draw_pools(moved, path), [scenario, decode], totals_of(moved)
+    from tracer.trip import take_trip
+
+    trip = take_trip(scenario)
+    return format_of(path)(trip, stamp.hop), [trip.scenario], trip.log.to_dict()
+
+
+def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -> Scenario:
     """The scenario as its source says now: a preset, a file beside the picture, else as it was stamped."""
     from tracer.presets import SUFFIXES, load_scenario
     from tracer.scenario_read import scenario_from_dict
 
-    if stamp.source is None:
-        return scenario_from_dict(stamp.scenario)
-    if Path(stamp.source).suffix.lower() not in SUFFIXES:
-        return load_scenario(stamp.source)
-    for place in (folder / stamp.source, Path(stamp.source)):
+    if source is None:
+        return scenario_from_dict(tables)
+    if Path(source).suffix.lower() not in SUFFIXES:
+        return load_scenario(source)
+    for place in (folder / source, Path(source)):
         if place.is_file():
             return load_scenario(place)
     raise ConfigError(
-        "--check", stamp.source, "was this picture's scenario and is gone", "restore it, or export anew"
+        "--check", source, "was this picture's scenario and is gone", "restore it, or export anew"
     )
 
 

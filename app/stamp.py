@@ -30,13 +30,20 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """``source`` is the preset or file the picture was made from, None when flags changed it."""
+    """``source`` is the preset or file the picture was made from, None when flags changed it.
+
+    A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
+    prompt moves; its ``log`` holds the totals.
+    """
 
     source: str | None
     hop: int | None
     scenario: dict[str, Any]
     log: dict[str, Any]
     digest: str
+    decode_source: str | None = None
+    decode: dict[str, Any] | None = None
+    whole: bool = False
 
 
 def can_carry(suffix: str) -> bool:
@@ -51,15 +58,15 @@ def digest_of(text: str) -> str:
 
 def stamped(text: str, suffix: str, trip: Trip, *, source: str | None, hop: int | None) -> str:
     """The text with its stamp; what has no room for one stays as it is."""
+    scenario, log = trip.scenario.to_dict(), trip.log.to_dict()
+    return sealed(text, suffix, {"source": source, "hop": hop, "scenario": scenario, "log": log})
+
+
+def sealed(text: str, suffix: str, values: dict[str, Any]) -> str:
+    """The text with ``values``, fields of :class:`Stamp`, and its digest in it."""
     if suffix not in _FORMS:
         return text
-    stamp = {
-        "source": source,
-        "hop": hop,
-        "scenario": trip.scenario.to_dict(),
-        "log": trip.log.to_dict(),
-        "digest": digest_of(text),
-    }
+    stamp = values | {"digest": digest_of(text)}
     # No "--" or "<" may stand inside a comment or a tag, and both may be written as JSON escapes.
     packed = json.dumps(stamp, separators=(",", ":")).replace("<", "\\u003c").replace("--", "-\\u002d")
     packed = packed.replace("&", "\\u0026").replace(">", "\\u003e")

@@ -91,11 +91,11 @@ def _title(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
 def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[str]:
     """Bands, rails, folds and boxes, back to front."""
     for band in scene.bands:
-        yield _band(band, pen)
+        yield draw_band(band, pen)
     for rail in scene.rails:
         yield _rail(rail, pen)
     for fold in scene.folds:
-        yield _fold(fold, pen)
+        yield draw_fold(fold, pen)
     for line in scene.lines:
         if line.label:
             yield pen.text(10, line.y + line.height / 2 + 4, line.label, "soft", 13)
@@ -103,7 +103,8 @@ def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[st
             yield draw_gpu(box, pen, lit=box.rank in touched)
 
 
-def _band(band: Band, pen: Pen) -> str:
+def draw_band(band: Band, pen: Pen) -> str:
+    """A stage's box and its words."""
     box = (
         f'<rect x="{band.x:g}" y="{band.y:g}" width="{band.width:g}" height="{band.height:g}" rx="10" '
         f"{pen.fill('band')}/>"
@@ -123,7 +124,8 @@ def _rail(rail: Rail, pen: Pen) -> str:
     return line + (pen.text(rail.x, 18, rail.label, "soft", 12, anchor="middle") if rail.label else "")
 
 
-def _fold(fold: Fold, pen: Pen) -> str:
+def draw_fold(fold: Fold, pen: Pen) -> str:
+    """A thin dashed line with the words of what it stands for."""
     middle = fold.y + fold.height / 2
     width = 8 * len(fold.text) + 24
     center = fold.x + fold.width / 2

@@ -66,7 +66,7 @@ class Step:
         return sum(self.waited) * self.gpus_per_replica
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/lockstep.schema.json`` describes them."""
         return {
             "schema": 1,
             "groups": [list(group) for group in self.groups],

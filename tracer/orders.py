@@ -11,6 +11,7 @@ from tracer.axes import DENSE_AXES
 from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.mesh import Mesh
+from tracer.step_rows import pass_words
 from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ class Orders:
     refused: tuple[tuple[str, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/orders.schema.json`` describes them."""
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
+            "phase": self.scenario.phase,
             "orders": [entry.to_dict() for entry in self.ranked],
             "refused": [{"order": order, "why": why} for order, why in self.refused],
         }
@@ -64,7 +66,9 @@ class Orders:
         ]
         head = f"   #  {'order':<12}{'over IB':>10}  {'time (µs)':>12}  {'by time':>7}  why"
         notes = [f"refused: {order}: {why}" for order, why in self.refused]
-        return "\n".join([head, *rows, "* the scenario's own order. Per GPU and forward pass.", *notes])
+        return "\n".join(
+            [head, *rows, f"* the scenario's own order. Per GPU and {pass_words(self.scenario)}.", *notes]
+        )
 
 
 def distinct_orders(mesh: Mesh) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -90,7 +94,8 @@ def with_order(scenario: Scenario, order: str) -> Scenario:
     mesh = scenario.mesh
     sizes = {name: mesh.size_of(name) for name in ("tp", "cp", "dp", "pp", "ep", "etp", "edp")}
     moved = Mesh.build(order, **sizes, expert_order=mesh.expert_order, strict=mesh.strict)
-    token = replace(scenario.token, gpu=None, replica=scenario.replica, position=scenario.position)
+    token = scenario.token
+    token = replace(token, gpu=None, replica=scenario.replica, position=scenario.position, slot=scenario.slot)
     return replace(scenario, mesh=moved, token=token)
 
 
@@ -143,14 +148,15 @@ def _why(traffic: ExpectedTraffic) -> str:
     word = traffic.scenario.cluster.island_word
     inside, outside = [], []
     for axis in ("tp", "cp", "ep", "pp"):
-        line = traffic.axis(axis)
-        if line is None:
+        lines = [line for line in traffic.lines if line.axis == axis]
+        if not lines:
             continue
-        if line.ib_bytes == 0:
+        if not any(line.ib_bytes for line in lines):
             inside.append(axis)
         else:
-            often = line.times * line.ib_bytes / traffic.scenario.mesh.stages
-            share = line.ib_bytes / (line.ib_bytes + line.nvlink_bytes)
+            ib = sum(line.times * line.ib_bytes for line in lines)
+            share = ib / (ib + sum(line.times * line.nvlink_bytes for line in lines))
+            often = ib / traffic.scenario.mesh.stages
             outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(round(often))})"))
     kept = f"{', '.join(inside)} inside a {word}" if inside else f"no axis stays inside a {word}"
     crossing = "; ".join(text for _, text in sorted(outside, reverse=True))

@@ -94,6 +94,12 @@
         dom.make("tbody", {}, block.rows.map((row, index) => dom.make("tr", { class: marked.has(index) ? "marked" : null }, row.map((text, place) =>
           (place ? dom.make("td", { text }) : dom.make("th", { scope: "row", text }))))))])]);
     },
+    picture: (page, { name, svg, files }) => {
+      const { core, dom } = window.tokentrip;
+      const here = core.formatQuery(page.query);
+      const saves = files.flatMap(([text, path]) => [" ", dom.make("a", { href: path + here, download: "", text })]);
+      return dom.make("section", {}, [dom.picture(svg, name), ...(saves.length ? [dom.make("p", { class: "help" }, ["Save this picture:", ...saves])] : [])]);
+    },
     chart: (page, block) => {
       const made = window.tokentrip.chart(block);
       page.charts.push(made);

@@ -73,7 +73,7 @@ def export_command(scenario: Scenario, targets: tuple[Path, ...], hop: int | Non
         content = write(trip, hop)
         if isinstance(content, str):
             source = click.get_current_context().meta[UNCHANGED_SOURCE]
-            content = stamped(content, target.suffix.lower(), trip, source=_beside(source, target), hop=hop)
+            content = stamped(content, target.suffix.lower(), trip, source=beside(source, target), hop=hop)
         write_whole(target, content)
         written.append(
             {"file": str(target), "bytes": len(content if isinstance(content, bytes) else content.encode())}
@@ -87,7 +87,7 @@ def export_command(scenario: Scenario, targets: tuple[Path, ...], hop: int | Non
             click.echo(f"wrote {row['file']} ({row['bytes']:,} bytes)")
 
 
-def _beside(source: str | None, target: Path) -> str | None:
+def beside(source: str | None, target: Path) -> str | None:
     """A scenario file as seen from the folder of the picture; a preset's name as it is."""
     from tracer.presets import SUFFIXES
 

@@ -59,6 +59,11 @@ def chart(name: str, figure: Figure, *, height: int = 320) -> Block:
     return {"kind": "chart", "name": name, "figure": json.loads(figure.to_json()), "height": height}
 
 
+def picture(name: str, svg: str, files: Sequence[tuple[str, str]] = ()) -> Block:
+    """A picture that carries its own text; ``files`` are (what to call it, where to save it from)."""
+    return {"kind": "picture", "name": name, "svg": svg, "files": [list(file) for file in files]}
+
+
 def number_control(key: str, label: str, value: float | None, *, least: float = 0, step: str = "1") -> Block:
     """A number; left empty, the engine's default."""
     return {"kind": "number", "key": key, "label": label, "value": value, "least": least, "step": step}

@@ -17,8 +17,9 @@ from app.reports.blocks import (
 )
 from app.reports.numbers import whole_of
 from layouts.charts.bars import Series, bars_figure
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic, with_tokens
+from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.orders import Orders, rank_orders, with_order
+from tracer.step_rows import pass_words, step_tokens, with_tokens
 from tracer.timing.units import format_seconds
 from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
 from tracer.trip_text import format_bytes, mesh_line
@@ -61,8 +62,9 @@ def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, aga
     mine = [(name, name) for name in dict.fromkeys([own, *names])]
     others = [(entry.order, f"{entry.order}{_swaps(own, entry.order)}") for entry in ranked]
     known = against in names or not against
+    words = "Requests a replica decodes in a step" if scenario.decodes else "Tokens a replica"
     return [
-        number_control("tokens", "Tokens a replica", tokens or scenario.token.prompt, least=1),
+        number_control("tokens", words, tokens or step_tokens(scenario), least=1),
         choice_control("mesh.order", "Order of the axes, fastest first", own, mine),
         choice_control(
             "against",
@@ -97,8 +99,8 @@ def _axes(traffic: ExpectedTraffic) -> list[Block]:
     rows = [[_name(row[0], row[1]), *row[2:]] for row in traffic_rows(traffic)]
     figure = bars_figure(names, series, "bytes a GPU sends")
     return [
-        counts("One forward pass, averaged over all GPUs", _sums(traffic)),
-        heading("Axis by axis"),
+        counts(f"One {pass_words(traffic.scenario)}, averaged over all GPUs", _sums(traffic)),
+        heading(f"Axis by axis, in {traffic.scenario.phase}"),
         chart("Bytes a GPU sends, axis by axis, NVLink and InfiniBand", figure, height=120 + 40 * len(lines)),
         table("What each axis sends", ["axis", *HEADINGS[2:]], rows),
         *(note(line) for line in traffic_footer(traffic)[:2]),
@@ -106,9 +108,10 @@ def _axes(traffic: ExpectedTraffic) -> list[Block]:
 
 
 def _sums(traffic: ExpectedTraffic) -> list[tuple[str, str]]:
+    word = "step" if traffic.scenario.decodes else "pass"
     return [
-        ("over InfiniBand, a GPU and pass", format_bytes(round(traffic.ib_bytes_per_pass))),
-        ("over NVLink, a GPU and pass", format_bytes(round(traffic.nvlink_bytes_per_pass))),
+        (f"over InfiniBand, a GPU and {word}", format_bytes(round(traffic.ib_bytes_per_pass))),
+        (f"over NVLink, a GPU and {word}", format_bytes(round(traffic.nvlink_bytes_per_pass))),
         ("when hops follow one another", format_seconds(traffic.seconds_per_pass)),
     ]
 

@@ -12,7 +12,7 @@ from tracer import load_scenario, take_trip
 from tracer.census.report import crossings_per_token, saved
 from tracer.census.take import take_census
 from tracer.eplb_scenario import rebalanced
-from tracer.expected_traffic import expected_traffic, with_tokens
+from tracer.expected_traffic import expected_traffic
 from tracer.hardware import hardware_preset
 from tracer.kv_owners import kv_owners
 from tracer.last_trip import last_trip
@@ -21,6 +21,7 @@ from tracer.orders import rank_orders, with_order
 from tracer.phases import phase_table
 from tracer.picks.draws import DrawnPicks, popularity_of
 from tracer.pools import Pools
+from tracer.step_rows import with_tokens
 from tracer.timing.rendezvous import waiting_share
 from tracer.timing.report import time_report
 from tracer.timing.roofline import expert_points, expert_roof
@@ -116,6 +117,11 @@ def test_decode_moves_the_kv_to_a_pool_of_its_own(page: Page, explorer_url: str)
     moved = last_trip(Pools.join(*(load_scenario(name) for name in names)))
     expect(figure(page, "moved").last).to_have_text(format_bytes(moved.bytes))
     expect(table(page, "The last trip")).to_have_count(min(200, len(moved.pieces)))
+    arrows = page.locator(".picture g.arrow")
+    expect(arrows).to_have_count(len(moved.pieces))
+    assert sum(int(each.get_attribute("data-bytes") or 0) for each in arrows.all()) == moved.bytes
+    saved = page.request.get(page.url.replace("/decode?", "/export/last-trip.svg?"))
+    assert moved.totals in saved.text()
     assert query_of(page)["decode"] == [names[1]]
     page.get_by_label("Decode on").select_option("mixtral-8x7b-ep8")
     expect(page.locator(".report .alert")).to_contain_text("run one model in both pools")
