@@ -8,7 +8,7 @@ import flask
 
 from app.api import error_payload
 from app.export_formats import format_of
-from app.query import scenario_of
+from app.journey import hop_count, journey_of
 from tracer.errors import ConfigError
 
 TYPES = {
@@ -29,13 +29,11 @@ def register_exports(server: flask.Flask) -> None:
 
 def export(name: str) -> flask.Response:
     """The file, as a download."""
-    from tracer.trip import take_trip
-
     query = flask.request.args.to_dict()
     try:
         writer = format_of(Path(name))
-        trip = take_trip(scenario_of(query))
-        content = writer(trip, _hop(query, len(trip.hops)))
+        journey = journey_of(query)
+        content = writer(journey, _hop(query, hop_count(journey)))
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
     response = flask.make_response(content)

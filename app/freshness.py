@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.export_formats import format_of
-from app.stamp import Stamp, digest_of, read_stamp
+from app.stamp import Stamp, digest_of, read_stamp, totals_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
+    from app.journey import Journey
     from tracer.scenario import Scenario
 
 _MAX_SHOWN = 6
@@ -23,21 +24,30 @@ def picture_differences(path: Path) -> list[str]:
         ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
     """
     from tracer.scenario_files import read_text
-    from tracer.trip import take_trip
 
     text = read_text(path, "--check")
     stamp, bare = read_stamp(text, path.suffix.lower(), str(path))
-    trip = take_trip(current_scenario(stamp, path.parent))
-    drawn = format_of(path)(trip, stamp.hop)
+    journey = _journey(stamp, current_scenario(stamp, path.parent))
+    drawn = format_of(path)(journey, stamp.hop)
     if isinstance(drawn, bytes) or digest_of(drawn) == digest_of(bare):
         return []
     found = [
-        *_changed("", stamp.scenario, trip.scenario.to_dict()),
-        *_changed("log", stamp.log, trip.log.to_dict()),
+        *_changed("", stamp.scenario, journey.scenario.to_dict()),
+        *_changed("log", stamp.log, totals_of(journey)),
     ]
     if digest_of(bare) != stamp.digest:
         found.append("the picture itself was edited after it was exported")
     return found or ["another version of tokentrip draws it differently"]
+
+
+def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
+    """The trip of the stamp's token, or the trips of its several tokens."""
+    from tracer.several import take_trips
+    from tracer.trip import take_trip
+
+    if stamp.tokens is None:
+        return take_trip(scenario)
+    return take_trips(scenario, [(replica, position) for replica, position in stamp.tokens])
 
 
 def current_scenario(stamp: Stamp, folder: Path) -> Scenario:

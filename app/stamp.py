@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.exporters.mermaid import MAX_CHARACTERS
+from tracer.several import Trips
 
 if TYPE_CHECKING:
-    from tracer.trip import Trip
+    from app.journey import Journey
 
 _FORMS = {
     ".svg": ("<metadata>tokentrip {}</metadata>", re.compile(r"<metadata>tokentrip (.*?)</metadata>")),
@@ -30,13 +31,17 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """``source`` is the preset or file the picture was made from, None when flags changed it."""
+    """``source`` is the preset or file the picture was made from, None when flags changed it.
+
+    ``tokens`` are (replica, position) pairs where the picture has several; ``log`` is then their totals.
+    """
 
     source: str | None
     hop: int | None
     scenario: dict[str, Any]
     log: dict[str, Any]
     digest: str
+    tokens: list[list[int]] | None = None
 
 
 def can_carry(suffix: str) -> bool:
@@ -49,17 +54,19 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
-def stamped(text: str, suffix: str, trip: Trip, *, source: str | None, hop: int | None) -> str:
+def stamped(text: str, suffix: str, journey: Journey, *, source: str | None, hop: int | None) -> str:
     """The text with its stamp; what has no room for one stays as it is."""
     if suffix not in _FORMS:
         return text
-    stamp = {
+    stamp: dict[str, Any] = {
         "source": source,
         "hop": hop,
-        "scenario": trip.scenario.to_dict(),
-        "log": trip.log.to_dict(),
+        "scenario": journey.scenario.to_dict(),
+        "log": totals_of(journey),
         "digest": digest_of(text),
     }
+    if isinstance(journey, Trips):
+        stamp["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in journey.trips]
     # No "--" or "<" may stand inside a comment or a tag, and both may be written as JSON escapes.
     packed = json.dumps(stamp, separators=(",", ":")).replace("<", "\\u003c").replace("--", "-\\u002d")
     packed = packed.replace("&", "\\u0026").replace(">", "\\u003e")
@@ -69,6 +76,11 @@ def stamped(text: str, suffix: str, trip: Trip, *, source: str | None, hop: int 
     at = found.end() if found is not None else 0
     whole = text[:at] + mark + text[at:]
     return text if suffix == ".mmd" and len(whole) > MAX_CHARACTERS else whole
+
+
+def totals_of(journey: Journey) -> dict[str, Any]:
+    """The counts that a stamp holds: a trip's log, or what several tokens' trips add up to."""
+    return journey.totals if isinstance(journey, Trips) else journey.log.to_dict()
 
 
 def read_stamp(text: str, suffix: str, name: str) -> tuple[Stamp, str]:

@@ -15,9 +15,8 @@ Crowd = tuple[tuple[int, str], ...]
 """(token, state) pairs of one GPU, in the order of tokens."""
 
 ROOM, LEFT = 68.0, 4.0
-DOT_TOP, DOT_HEIGHT, DOT_GAP = 30.0, 16.0, 1.0
-KV_TOP, KV_HEIGHT = 52.0, 16.0
-MOST_DOTS = 4  # of tokens with numbers below 100
+DOT_TOP, DOT_HEIGHT, DOT_GAP = 28.0, 16.0, 1.0
+KV_TOP, KV_HEIGHT = 48.0, 16.0
 
 
 def crowds_after(hop: HopScene) -> dict[int, Crowd]:

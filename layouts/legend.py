@@ -33,7 +33,7 @@ def legend(scene: Scene, left: float, y: float, width: float, pen: Pen) -> Itera
             yield _sample(kind, x, y + ROW_HEIGHT * number, token, pen)
             start = x + (34 if kind else 0)
             yield pen.text(start, y + ROW_HEIGHT * number + 4, text, "soft", 12)
-            x += _entry_width(kind, text)
+            x += _entry_width(scene, kind, text)
 
 
 def notes(scene: Scene) -> list[str]:
@@ -65,7 +65,7 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
     rows: list[list[Entry]] = [[]]
     used = 0.0
     for entry in entries:
-        wide = _entry_width(*entry[:2])
+        wide = _entry_width(scene, *entry[:2])
         if rows[-1] and used + wide > width:
             rows.append([])
             used = 0.0
@@ -74,8 +74,12 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
     return rows
 
 
-def _entry_width(kind: str, text: str) -> float:
-    return (34 if kind else 0) + 7 * len(text) + 24
+def _entry_width(scene: Scene, kind: str, text: str) -> float:
+    """Room of an entry; tokens stand in columns."""
+    letters = len(text)
+    if kind == "token":
+        letters = max(len(token_name(each, replicas=scene.replicas)) for each in scene.tokens[:MAX_NAMED])
+    return (34 if kind else 0) + 7 * letters + 24
 
 
 def _sample(kind: str, x: float, y: float, token: int | None, pen: Pen) -> str:

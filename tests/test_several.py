@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import scenarios
 
 import tracer
-from app.commands.token_names import read_token_names
+from app.token_names import read_token_names
 from tracer.scenario import Scenario as EngineScenario
 from tracer.several import MAX_TOKENS, Trips, take_trips
 from tracer.trip import take_trip

@@ -45,7 +45,7 @@ ROLES = {
     "output": "outputs, max, sum",
     "weights": "expert weights",
 }
-ARROWS = {"nvlink": "→", "ib": "⇒"}
+LINKS = {"nvlink": "NVLink", "ib": "InfiniBand"}
 FEW_MEETINGS = 3
 
 
@@ -69,7 +69,7 @@ def tell_together(
 
 def link_text(link: BusyLink) -> str:
     """A link, what it carries, and whose that is."""
-    ends = f"{link.source:,}{ARROWS[link.tier]}{link.destination:,}"
+    ends = f"{link.source:,} → {link.destination:,} over {LINKS[link.tier]}"
     return f"{ends}, {format_bytes(link.payload_bytes)} of {tokens(link.tokens)}"
 
 
