@@ -79,8 +79,8 @@ def document(scene: Scene, width: float, height: float, body: str, pen: Pen, lab
 def _label(scene: Scene, hop: int | None) -> str:
     if hop is None:
         return f"{scene.name}: {scene.summary}"
-    words = scene.hops[hop].words
-    return f"{scene.name}, hop {hop}: {words.title}. {words.what}"
+    words, busiest = scene.hops[hop].words, busiest_line(scene, scene.hops[hop])
+    return f"{scene.name}, hop {hop}: {words.title}. {words.what} {busiest}".rstrip()
 
 
 def _touched(scene: Scene, hop: int | None) -> frozenset[int]:

@@ -46,7 +46,6 @@ ROLES = {
     "weights": "expert weights",
 }
 LINKS = {"nvlink": "NVLink", "ib": "InfiniBand"}
-FEW_MEETINGS = 3
 
 
 def tell_together(
@@ -58,12 +57,9 @@ def tell_together(
     """
     first, hop = step.hops[0]
     said = tell(Context(trips.trips[first].scenario, hop, picks))
-    sentences = (
-        _taken(trips, together, moves, hop.kind),
-        _met(together),
-        f"Busiest link: {link_text(together.busiest)}." if together.busiest else "",
+    what = " ".join(
+        sentence for sentence in (_taken(trips, together, moves, hop.kind), _met(together)) if sentence
     )
-    what = " ".join(sentence for sentence in sentences if sentence)
     return Words(TITLES[hop.kind], said.stop, what, said.why, _dead(step), said.shapes)
 
 
@@ -98,14 +94,13 @@ def _verb(together: Together, plain: str) -> str:
 
 
 def _met(together: Together) -> str:
-    """The fullest meetings in a sentence."""
-    found = sorted(together.meetings, key=lambda meeting: -len(meeting[1]))
-    if not found:
+    """On how many GPUs tokens meet, and where most of them do."""
+    if not together.meetings:
         return "No two of them meet." if len(together.tokens) > 1 else ""
-    if len(found) > FEW_MEETINGS:
-        gpu, met = found[0]
-        return f"Tokens meet on {plural(len(found), 'GPU')}, most of them on GPU {gpu:,}: {tokens(met)}."
-    return " ".join(f"On GPU {gpu:,} meet {tokens(met)}." for gpu, met in found)
+    gpu, met = max(together.meetings, key=lambda meeting: len(meeting[1]))
+    if len(together.meetings) == 1:
+        return f"On GPU {gpu:,} meet {tokens(met)}."
+    return f"They meet on {plural(len(together.meetings), 'GPU')}; on GPU {gpu:,} are {tokens(met)}."
 
 
 def _dead(step: Step) -> str:
