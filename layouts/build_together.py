@@ -12,6 +12,7 @@ from layouts.phases import is_ring, phases
 from layouts.scene import BusyLink, HopScene, Marks, Move, Together, Traveller
 from layouts.words.together import ROLES, tell_together
 from tracer.errors import ConfigError
+from tracer.hop import Transfer
 from tracer.timing.links import LinkRates, hop_time, transfer_seconds
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ def _shared_hop(
     roads: _Roads,
 ) -> HopScene:
     hop = step.hop
-    joined = replace(hop, transfers=tuple(t for _, own in step.hops for t in own.transfers))
     moves = tuple(_moves(trips, step, roads))
+    # As `seconds` of a move: what goes over a link in one phase and role is one message.
+    joined = tuple(Transfer(m.source, m.destination, m.payload_bytes, m.tier, m.role) for m in moves)
     together = Together(
         step.tokens,
         tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings),
@@ -121,7 +123,7 @@ def _shared_hop(
         comm_ops=None,
         bytes=tally.bytes,
         note="; ".join(dict.fromkeys(own.note for _, own in step.hops if own.note)),
-        seconds=hop_time(joined, LinkRates.of(trips.scenario.cluster)).seconds,
+        seconds=hop_time(replace(hop, transfers=joined), LinkRates.of(trips.scenario.cluster)).seconds,
         together=together,
     )
 

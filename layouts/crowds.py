@@ -102,7 +102,7 @@ def crowd_tags(crowd: Crowd) -> list[Tag]:
         tags.append(Tag(x, width, f"{token}", state, token))
         x += width + DOT_GAP
     if x - DOT_GAP > LEFT + ROOM:
-        return [Tag(LEFT, ROOM, f"{len(crowd)} tokens", "count")]
+        return [Tag(LEFT, ROOM, f"×{len(crowd)}", "count")]
     return tags
 
 

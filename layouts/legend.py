@@ -37,12 +37,10 @@ def legend(scene: Scene, left: float, y: float, width: float, pen: Pen) -> Itera
 
 
 def notes(scene: Scene) -> list[str]:
-    """How many tokens are drawn: when colours repeat, when dots become a count, who is not named."""
-    found = ["ring: at its home, hollow: at a relay, a count where dots do not fit"]
+    """What holds of many tokens: states of dots, when dots become a count, when colours repeat."""
+    found = ["ring: at its home", "hollow: at a relay", "×n: n tokens, where their dots do not fit"]
     if len(scene.tokens) > len(TOKENS):
         found.append(f"colours repeat every {len(TOKENS)} tokens, numbers never")
-    if len(scene.tokens) > MAX_NAMED:
-        found.append(f"{len(scene.tokens) - MAX_NAMED} more tokens are not named here")
     return found
 
 
@@ -51,6 +49,7 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
     if not scene.tokens:
         one: list[Entry] = [*((kind, text, None) for kind, text in LINKS), ("dot", "the token", None)]
         return [[*one, ("kv", "its K/V (outline: a copy)", None)]]
+    more = len(scene.tokens) - MAX_NAMED
     entries: list[Entry] = [
         *((kind, text, None) for kind, text in LINKS),
         ("busy", "busiest link", None),
@@ -61,6 +60,7 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
             for token in scene.tokens[:MAX_NAMED]
         ),
         *(("", note, None) for note in notes(scene)),
+        *((("", f"{more} more tokens are not named here", None),) if more > 0 else ()),
     ]
     rows: list[list[Entry]] = [[]]
     used = 0.0

@@ -8,7 +8,7 @@
     const { dom } = window.tokentrip;
     const names = [
       ["of " + data.world_size.toLocaleString("en") + " GPUs", "gpus"], [data.island_word + " crossings", "crossings"],
-      data.tokens ? ["of " + data.tokens.length + " tokens", "takers"] : ["comm ops", "ops"], ["moved", "bytes"],
+      data.tokens ? ["tokens here", "takers"] : ["comm ops", "ops"], ["moved", "bytes"],
     ];
     const values = names.map(([, key]) => dom.make("dd", { "data-count": key }));
     const element = dom.make("dl", { class: "counters" }, names.map(([label], i) =>

@@ -57,9 +57,7 @@ def tell_together(
     """
     first, hop = step.hops[0]
     said = tell(Context(trips.trips[first].scenario, hop, picks))
-    what = " ".join(
-        sentence for sentence in (_taken(trips, together, moves, hop.kind), _met(together)) if sentence
-    )
+    what = f"{_taken(trips, together, moves, hop.kind)} {_met(together)}".rstrip()
     return Words(TITLES[hop.kind], said.stop, what, said.why, _dead(step), said.shapes)
 
 
