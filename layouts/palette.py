@@ -45,7 +45,7 @@ TOKENS = (
     ("#0072b2", "#ffffff"),
     ("#009e73", "#000000"),
     ("#d55e00", "#000000"),
-    ("#b3b3b3", "#000000"),
+    ("#666666", "#ffffff"),
 )
 """Fills of several tokens' dots and the colour of the number in each, the same on light and dark pages.
 

@@ -3,7 +3,7 @@
 (function () {
   function followForm(page, change) {
     const { dom } = window.tokentrip;
-    const refused = page.refused?.names === page.query.follow ? page.refused.error : null;
+    const refused = page.refused && page.refused.names === page.query.follow ? page.refused.error : null;
     const input = dom.make("input", { type: "text", value: page.query.follow || "", placeholder: "0,5,9 or 0-7", spellcheck: "false",
       autocomplete: "off", "data-keep": "follow", "aria-invalid": refused ? "true" : null, "aria-describedby": refused ? "follow-error" : null });
     const send = (event) => { event.preventDefault(); change(page, { follow: input.value.trim() || null }); };

@@ -6,7 +6,7 @@
 
   function tripPage(frame) {
     const { core, dom } = window.tokentrip;
-    const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0 };
+    const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0, refused: null };
     page.alert = dom.make("div", { class: "alert", role: "alert", hidden: true });
     page.toolbar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip" });
@@ -55,7 +55,7 @@
   // The address without tokens that were refused: they stay in their field, with what is wrong beside it.
   function askedQuery(page) {
     const { follow, ...others } = page.query;
-    return page.refused?.names === follow ? others : page.query;
+    return page.refused && page.refused.names === follow ? others : page.query;
   }
 
   // Without the tokens there is still a trip to show.
