@@ -50,15 +50,19 @@ def error_payload(error: ConfigError) -> Payload:
 
 
 def trip_payload(query: dict[str, str]) -> Payload:
-    """The scene of a trip and its map; ``rows=all`` draws untouched rows too."""
-    from app.export_formats import FORMATS
+    """The scene of a trip and its map; ``rows=all`` draws untouched rows, ``follow=0,5,9`` several tokens."""
+    from app.export_formats import endings_for
+    from app.journey import journey_of
     from layouts import build_scene, scene_to_dict
     from layouts.svg import map_svg
-    from tracer.trip import take_trip
 
-    scenario = scenario_of(query)
-    scene = build_scene(take_trip(scenario), all_lines=query.get("rows") == "all")
-    more = {"map": map_svg(scene), "token": token_payload(scenario), "exports": list(FORMATS)}
+    journey = journey_of(query)
+    scene = build_scene(journey, all_lines=query.get("rows") == "all")
+    more = {
+        "map": map_svg(scene),
+        "token": token_payload(journey.scenario),
+        "exports": endings_for(journey),
+    }
     return scene_to_dict(scene) | more
 
 

@@ -8,7 +8,7 @@ import flask
 
 from app.api import error_payload
 from app.export_formats import format_of
-from app.query import scenario_of
+from app.journey import hop_count, journey_of
 from tracer.errors import ConfigError
 
 TYPES = {
@@ -44,11 +44,9 @@ def export(name: str) -> flask.Response:
 
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:
-    from tracer.trip import take_trip
-
     writer = format_of(Path(name))
-    trip = take_trip(scenario_of(query))
-    return writer(trip, _hop(query, len(trip.hops)))
+    journey = journey_of(query)
+    return writer(journey, _hop(query, hop_count(journey)))
 
 
 def _last_trip(name: str, query: dict[str, str]) -> str | bytes:

@@ -7,63 +7,84 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, nearest
+from app.journey import hop_count
+from tracer.errors import ConfigError, listed, nearest
+from tracer.several import Trips
 
 if TYPE_CHECKING:
+    from app.journey import Journey
     from tracer.trip import Trip
 
-Writer = Callable[["Trip", int | None], str | bytes]
+Writer = Callable[["Journey", int | None], str | bytes]
+MAX_PLAYED_MOVES = 6_000
+SEVERAL = (".anim.svg", ".svg", ".html", ".png", ".gif", ".json")
+"""Endings that have room for several tokens."""
 
 
 def _text(target: str) -> Writer:
     """A writer that ignores the hop: ``module:function`` of one trip, imported when it is called."""
 
-    def write(trip: Trip, hop: int | None) -> str:
+    def write(journey: Journey, hop: int | None) -> str:
+        if isinstance(journey, Trips):
+            rule = f"cannot hold {len(journey.trips)} tokens"
+            raise ConfigError("--to", "this format", rule, f"write one token, or to {listed(SEVERAL)}")
         module, function = target.split(":")
-        content: str = getattr(import_module(module), function)(trip)
+        content: str = getattr(import_module(module), function)(journey)
         return content
 
     return write
 
 
-def _svg(trip: Trip, hop: int | None) -> str:
+def _svg(journey: Journey, hop: int | None) -> str:
     from layouts import build_scene, render_svg
 
-    return render_svg(build_scene(trip), hop=hop)
+    return render_svg(build_scene(journey), hop=hop)
 
 
-def _animated(trip: Trip, hop: int | None) -> str:
+def _animated(journey: Journey, hop: int | None) -> str:
     from layouts.animated_svg import MAX_HOPS, render_animated_svg
     from layouts.build import build_scene
 
-    if hop is None and len(trip.hops) > MAX_HOPS:
+    fix = "give --hop to play one, or export .html"
+    if hop is None and hop_count(journey) > MAX_HOPS:
         rule = f"an animated picture has room for {MAX_HOPS} hops"
-        fix = "give --hop to play one, or export .html"
-        raise ConfigError("--to .anim.svg", f"{len(trip.hops)} hops", rule, fix)
-    return render_animated_svg(build_scene(trip), hop)
+        raise ConfigError("--to .anim.svg", f"{hop_count(journey)} hops", rule, fix)
+    scene = build_scene(journey)
+    moves = sum(len(each.moves) for each in scene.hops)
+    if hop is None and moves > MAX_PLAYED_MOVES:
+        rule = f"an animated picture has room for {MAX_PLAYED_MOVES:,}"
+        raise ConfigError("--to .anim.svg", f"{moves:,} moves", rule, fix)
+    return render_animated_svg(scene, hop)
 
 
-def _html(trip: Trip, hop: int | None) -> str:
+def _html(journey: Journey, hop: int | None) -> str:
     from app.html_player import to_html
 
-    return to_html(trip, hop)
+    return to_html(journey, hop)
 
 
-def _png(trip: Trip, hop: int | None) -> bytes:
+def _png(journey: Journey, hop: int | None) -> bytes:
     from layouts.build import build_scene
     from layouts.raster import to_png
 
-    return to_png(build_scene(trip), hop)
+    return to_png(build_scene(journey), hop)
 
 
-def _gif(trip: Trip, hop: int | None) -> bytes:
+def _gif(journey: Journey, hop: int | None) -> bytes:
     from layouts.build import build_scene
     from layouts.raster import to_gif
 
-    return to_gif(build_scene(trip), hop)
+    return to_gif(build_scene(journey), hop)
 
 
-def _perfetto(trip: Trip, hop: int | None) -> str:
+def _json(journey: Journey, hop: int | None) -> str:
+    from tracer.exporters.json_trip import to_json
+
+    return to_json(journey)
+
+
+def perfetto_text(trip: Trip) -> str:
+    """The trip's hops in time, at link rate, for Perfetto."""
     from tracer.exporters.perfetto import to_perfetto
     from tracer.timing.timeline import of_trip
     from tracer.timing.trip_time import trip_time
@@ -77,8 +98,8 @@ FORMATS: dict[str, Writer] = {
     ".html": _html,
     ".png": _png,
     ".gif": _gif,
-    ".perfetto.json": _perfetto,
-    ".json": _text("tracer.exporters.json_trip:to_json"),
+    ".perfetto.json": _text("app.export_formats:perfetto_text"),
+    ".json": _json,
     ".csv": _text("tracer.exporters.csv_trip:to_csv"),
     ".seq.mmd": _text("tracer.exporters.mermaid:to_mermaid_sequence"),
     ".mmd": _text("tracer.exporters.mermaid:to_mermaid"),
@@ -100,3 +121,8 @@ def format_of(target: Path) -> Writer:
     raise ConfigError(
         "--to", str(target), "has no format that ends so", nearest(target.suffix, list(FORMATS))
     )
+
+
+def endings_for(journey: Journey) -> list[str]:
+    """Endings that a trip, or trips, can be written with."""
+    return [ending for ending in FORMATS if ending in SEVERAL or not isinstance(journey, Trips)]

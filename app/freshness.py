@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.export_formats import format_of
-from app.stamp import Stamp, digest_of, read_stamp
+from app.stamp import Stamp, digest_of, read_stamp, totals_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
+    from app.journey import Journey
     from tracer.scenario import Scenario
 
 _MAX_SHOWN = 6
@@ -43,16 +44,24 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
     """(the picture, the scenarios it shows, its totals) as the engine has them now."""
     scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
     if stamp.decode is not None:
-        from app.pool_picture import draw_pools, totals_of
+        from app import pool_picture
         from tracer.last_trip import last_trip_of
 
         decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
         moved = last_trip_of(scenario, decode, whole=stamp.whole)
-        return draw_pools(moved, path), [scenario, decode], totals_of(moved)
+        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.totals_of(moved)
+    journey = _journey(stamp, scenario)
+    return format_of(path)(journey, stamp.hop), [journey.scenario], totals_of(journey)
+
+
+def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
+    """The trip of the stamp's token, or the trips of its several tokens."""
+    from tracer.several import take_trips
     from tracer.trip import take_trip
 
-    trip = take_trip(scenario)
-    return format_of(path)(trip, stamp.hop), [trip.scenario], trip.log.to_dict()
+    if stamp.tokens is None:
+        return take_trip(scenario)
+    return take_trips(scenario, [(replica, position) for replica, position in stamp.tokens])
 
 
 def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -> Scenario:

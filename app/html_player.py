@@ -12,13 +12,16 @@ from layouts.scene_json import scene_to_dict
 from layouts.svg import map_svg, render_svg
 
 if TYPE_CHECKING:
-    from tracer.trip import Trip
+    from app.journey import Journey
 
 SCRIPTS = (
     "assets/core.js",
     "assets/dom.js",
     "assets/map_keys.js",
+    "assets/crowd.js",
     "assets/map.js",
+    "assets/legend.js",
+    "assets/together.js",
     "assets/strip.js",
     "assets/panel.js",
     "assets/predict.js",
@@ -53,12 +56,13 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 """
 
 
-def to_html(trip: Trip, hop: int | None = None) -> str:
+def to_html(journey: Journey, hop: int | None = None) -> str:
     """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
-    scene = build_scene(trip)
+    scene = build_scene(journey)
+    whose = f"{len(scene.tokens)} tokens' trips" if scene.tokens else "one token's trip"
     values = scene_to_dict(scene) | {"map": map_svg(scene), "start": hop or 0}
     return PAGE.format(
-        title=escape(f"{scene.name}: one token's trip"),
+        title=escape(f"{scene.name}: {whose}"),
         subtitle=escape(scene.subtitle),
         style=_asset("assets/style.css"),
         picture=render_svg(scene),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.exporters.mermaid import MAX_CHARACTERS
+from tracer.several import Trips
 
 if TYPE_CHECKING:
-    from tracer.trip import Trip
+    from app.journey import Journey
 
 _FORMS = {
     ".svg": ("<metadata>tokentrip {}</metadata>", re.compile(r"<metadata>tokentrip (.*?)</metadata>")),
@@ -33,7 +34,8 @@ class Stamp:
     """``source`` is the preset or file the picture was made from, None when flags changed it.
 
     A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
-    prompt moves; its ``log`` holds the totals.
+    prompt moves; its ``log`` holds the totals. ``tokens`` are (replica, position) pairs where the picture
+    has several; ``log`` is then their totals.
     """
 
     source: str | None
@@ -44,6 +46,7 @@ class Stamp:
     decode_source: str | None = None
     decode: dict[str, Any] | None = None
     whole: bool = False
+    tokens: list[list[int]] | None = None
 
 
 def can_carry(suffix: str) -> bool:
@@ -56,10 +59,17 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
-def stamped(text: str, suffix: str, trip: Trip, *, source: str | None, hop: int | None) -> str:
+def stamped(text: str, suffix: str, journey: Journey, *, source: str | None, hop: int | None) -> str:
     """The text with its stamp; what has no room for one stays as it is."""
-    scenario, log = trip.scenario.to_dict(), trip.log.to_dict()
-    return sealed(text, suffix, {"source": source, "hop": hop, "scenario": scenario, "log": log})
+    values: dict[str, Any] = {
+        "source": source,
+        "hop": hop,
+        "scenario": journey.scenario.to_dict(),
+        "log": totals_of(journey),
+    }
+    if isinstance(journey, Trips):
+        values["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in journey.trips]
+    return sealed(text, suffix, values)
 
 
 def sealed(text: str, suffix: str, values: dict[str, Any]) -> str:
@@ -76,6 +86,11 @@ def sealed(text: str, suffix: str, values: dict[str, Any]) -> str:
     at = found.end() if found is not None else 0
     whole = text[:at] + mark + text[at:]
     return text if suffix == ".mmd" and len(whole) > MAX_CHARACTERS else whole
+
+
+def totals_of(journey: Journey) -> dict[str, Any]:
+    """The counts that a stamp holds: a trip's log, or what several tokens' trips add up to."""
+    return journey.totals if isinstance(journey, Trips) else journey.log.to_dict()
 
 
 def read_stamp(text: str, suffix: str, name: str) -> tuple[Stamp, str]:

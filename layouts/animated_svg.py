@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from layouts.captions import busiest_line, counters, hop_title, trip_title
 from layouts.clockwork import Beat, Clockwork, begins, during, seconds
+from layouts.crowd_reel import heavy_link, kept_in_time, resting_crowds, rider, whole_crowds
 from layouts.draw import Pen
 from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
-from layouts.svg import LEGEND_HEIGHT, MARGIN, MIN_WIDTH, TITLE_HEIGHT, document, legend, map_parts
+from layouts.legend import legend, legend_height
+from layouts.svg import LINE_HEIGHT, MARGIN, MIN_WIDTH, document, map_parts, title_height
 from layouts.token_marks import kv_squares, resting_dots
 
 if TYPE_CHECKING:
@@ -65,29 +68,31 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
     paths = dict.fromkeys(move.path for each in scene.hops for move in each.moves if move.path)
     links = {path: f"l{number}" for number, path in enumerate(paths)}
     reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), LeanPen.for_theme(theme), links)
-    width = max(scene.width, MIN_WIDTH) + 2 * MARGIN
-    height = scene.height + TITLE_HEIGHT + TRACK_HEIGHT + LEGEND_HEIGHT + MARGIN
-    body = "".join(_body(reel, width, height))
+    inner = max(scene.width, MIN_WIDTH)
+    foot = legend_height(scene, inner)
+    width, height = inner + 2 * MARGIN, scene.height + title_height(scene) + TRACK_HEIGHT + foot + MARGIN
+    body = "".join(_body(reel, width, height, foot))
     return document(width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
 
 
-def _body(reel: Reel, width: float, height: float) -> Iterator[str]:
-    pen = reel.pen
+def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]:
+    pen, several = reel.pen, bool(reel.scene.tokens)
     if not pen.own_style:
         yield f"<style>{untouched_rules(pen.colours)}</style>"
     yield f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>'
     yield reel.clock.element()
     yield from _definitions(reel)
-    yield f'<g transform="translate({MARGIN:g} {TITLE_HEIGHT:g})">'
+    yield f'<g transform="translate({MARGIN:g} {title_height(reel.scene):g})">'
     yield _map(reel)
-    yield from kv_squares(reel)
+    yield from kept_in_time(reel) if several else kv_squares(reel)
     yield _whole_trip(reel)
     for hop, beat in reel.beats():
         yield _hop(reel, hop, beat)
-    yield from resting_dots(reel)
+    yield from resting_crowds(reel) if several else resting_dots(reel)
     yield f"<g {pen.fill('token')}>{''.join(_movers(reel))}</g></g>"
-    yield from _track(reel, MARGIN, width - 2 * MARGIN, height - LEGEND_HEIGHT - 8)
-    yield from legend(height - LEGEND_HEIGHT + 16, pen)
+    inner = width - 2 * MARGIN
+    yield from _track(reel, MARGIN, inner, height - foot - 8)
+    yield from legend(reel.scene, MARGIN, height - foot + 16, inner, pen)
 
 
 def _definitions(reel: Reel) -> Iterator[str]:
@@ -102,9 +107,9 @@ def _definitions(reel: Reel) -> Iterator[str]:
 
 def _map(reel: Reel) -> str:
     """The map with every GPU that the token touches lit, and as untouched until it does."""
-    since = {rank: 0.0 for hop in reel.past() for rank in hop.marks.newly_touched}
+    since = {rank: 0.0 for hop in reel.past() for rank in hop.newly_touched}
     for hop, beat in reel.beats():
-        for rank in hop.marks.newly_touched:
+        for rank in hop.newly_touched:
             since.setdefault(rank, beat.arrive)
 
     def timed(group: re.Match[str]) -> str:
@@ -117,59 +122,74 @@ def _map(reel: Reel) -> str:
 def _whole_trip(reel: Reel) -> str:
     """Every link and the totals, while nothing plays."""
     scene = reel.scene
-    words = _caption(reel, f"{scene.name} · the whole trip", scene.summary)
+    words = _caption(reel, trip_title(scene), scene.summary, busiest_line(scene, None))
     hidden = during([(0.0, reel.clock.played)], "none")
     links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
-    home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
+    if scene.tokens:
+        home = heavy_link(reel, scene.busiest) + "".join(whole_crowds(reel))
+    else:
+        home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
     return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
 
 
 def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:
     """What is shown all through a hop: its name, the counters after it, its links, relays and bytes."""
     pen, scene = reel.pen, reel.scene
-    place = f"layer {hop.layer} · " if hop.layer else ""
-    counters = (
-        f"{hop.gpus_touched} of {scene.world_size:,} GPUs · {hop.node_crossings} {scene.island_word} "
-        f"crossings · {hop.comm_ops} comm ops"
-    )
-    relays = [reel.boxes[rank] for rank in hop.marks.relays if rank in reel.boxes]
-    links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in hop.moves if move.path)
+    paths = dict.fromkeys(move.path for move in hop.moves if move.path)
+    shown = paths if scene.tokens else [move.path for move in hop.moves if move.path]
+    links = "".join(f'<use href="#{reel.links[path]}"/>' for path in shown)
     parts = (
         during([(beat.start, beat.end)]),
-        _caption(reel, place + hop.words.title, counters),
+        _caption(reel, hop_title(hop), counters(scene, hop), busiest_line(scene, hop)),
         f'<g stroke-width="3">{links}</g>' if links else "",
-        *(pen.text(box.x + 9, box.y + 38, "relay", "ib", 12, weight=600) for box in relays),
-        *draw_chips(hop, reel.boxes, pen),
+        *(_several_notes(reel, hop) if scene.tokens else _notes(reel, hop, pen)),
     )
     return f'<g display="none">{"".join(parts)}</g>'
 
 
-def _caption(reel: Reel, title: str, line: str) -> str:
-    """A title and a line under it, above the map."""
-    pen = reel.pen
-    return pen.text(0, 28 - TITLE_HEIGHT, title, "ink", 17, weight=600) + pen.text(
-        0, 48 - TITLE_HEIGHT, escape(line), "soft", 13, raw=True
+def _notes(reel: Reel, hop: HopScene, pen: Pen) -> Iterator[str]:
+    """Which GPUs relay, and bytes that cross."""
+    for rank in hop.marks.relays:
+        if rank in reel.boxes:
+            yield pen.text(reel.boxes[rank].x + 9, reel.boxes[rank].y + 38, "relay", "ib", 12, weight=600)
+    yield from draw_chips(hop, reel.boxes, pen)
+
+
+def _several_notes(reel: Reel, hop: HopScene) -> Iterator[str]:
+    """The busiest link, heavier than the others."""
+    yield heavy_link(reel, hop.together.busiest if hop.together else None)
+
+
+def _caption(reel: Reel, title: str, line: str, busiest: str) -> str:
+    """A title and a line or two under it, above the map."""
+    pen, top = reel.pen, title_height(reel.scene)
+    words = pen.text(0, 28 - top, title, "ink", 17, weight=600) + pen.text(
+        0, 48 - top, escape(line), "soft", 13, raw=True
     )
+    return words + (pen.text(0, 48 + LINE_HEIGHT - top, busiest, "soft", 13) if busiest else "")
 
 
 def _movers(reel: Reel) -> Iterator[str]:
     """What travels, once a path and look: circles for the token, squares for K/V and weights."""
-    rides: dict[tuple[str, str, str], list[float]] = {}
+    rides: dict[tuple[str, str, str, tuple[int, ...]], list[float]] = {}
     for hop, beat in reel.beats():
         phases = max((move.phase + 1 for move in hop.moves), default=1)
         step = (beat.arrive - beat.start) / phases
         for move in hop.moves:
             if move.path:
-                ride = (move.path, SQUARES.get(hop.kind, ""), seconds(step))
+                who = move.tokens if reel.scene.tokens else ()
+                ride = (move.path, SQUARES.get(hop.kind, ""), seconds(step), who)
                 rides.setdefault(ride, []).append(beat.start + move.phase * step)
-    for (path, square, travel), starts in rides.items():
-        yield _mover(reel, path, square, travel, starts)
+    for (path, square, travel, who), starts in rides.items():
+        yield _mover(reel, path, square, travel, starts, who)
 
 
-def _mover(reel: Reel, path: str, square: str, travel: str, starts: list[float]) -> str:
+def _mover(reel: Reel, path: str, square: str, travel: str, starts: list[float], who: tuple[int, ...]) -> str:
     """One mark that is shown while it rides along a path, each time that a hop takes it."""
     when = f'begin="{begins(starts)}" dur="{travel}"'
     motion = f'<set attributeName="display" to="inline" {when}/><animateMotion path="{path}" {when}{EASE}/>'
+    if who:
+        return f'<g display="none">{rider(who, square, reel.pen)}{motion}</g>'
     if square:
         look = reel.pen.fill(square)
         return f'<rect display="none" x="-6" y="-6" width="12" height="12" rx="2" {look}>{motion}</rect>'

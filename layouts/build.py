@@ -3,39 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layouts.grid import Grid, build_grid
+from layouts.build_together import busy_link, check_room, shared_hops, travellers
+from layouts.grid import TALL_BOX_HEIGHT, Grid, build_grid
 from layouts.marks import trip_marks
 from layouts.paths import Router
+from layouts.phases import is_ring, phases
 from layouts.questions import question_about
 from layouts.scene import HopScene, Move, Scene
 from layouts.words import tell
 from layouts.words.context import Context
 from layouts.words.reasons import reasons
-from tracer.hop import HopKind, Role
+from tracer.hop import HopKind
+from tracer.several import Trips
+from tracer.several_text import totals_line
 from tracer.timing.links import LinkRates, hop_time, transfer_seconds
 from tracer.trip_text import log_line, mesh_line
 
 if TYPE_CHECKING:
     from layouts.scene import Marks
-    from tracer.hop import Hop
-    from tracer.scenario import Scenario
     from tracer.trip import Tally, Trip
 
 
-def build_scene(trip: Trip, *, all_lines: bool = False) -> Scene:
+def build_scene(journey: Trip | Trips, *, all_lines: bool = False) -> Scene:
     """Everything to draw of a trip: the grid of what it touched, and each hop's moves, marks and words.
 
-    The cost follows the GPUs touched (and, in nodes touched, their neighbours), not the mesh's size.
+    Of several tokens' trips, all on one map: a hop is then one that tokens take together. The cost follows
+    the GPUs touched (and, in nodes touched, their neighbours), not the mesh's size.
     ``all_lines`` draws untouched rows too, up to ``layouts.grid.MAX_LINES``.
+
+    Raises:
+        ConfigError: when several tokens make more transfers than one map draws.
     """
+    if isinstance(journey, Trips) and len(journey.trips) > 1:
+        return _scene_of_several(journey, all_lines)
+    trip = journey.trips[0] if isinstance(journey, Trips) else journey
+    grid = build_grid(trip.scenario, _ranks_of(trip), all_lines=all_lines)
+    by_axis = trip.log.node_crossings_by_axis
+    line = log_line(trip.log, trip.scenario.cluster.island_word)
+    return _scene(trip, grid, tuple(_hops(trip, grid)), line, by_axis)
+
+
+def _scene_of_several(trips: Trips, all_lines: bool) -> Scene:
+    """The same of several tokens; boxes are taller, to hold their numbers."""
+    check_room(trips)
+    first = trips.trips[0]
+    ranks = {rank for trip in trips.trips for rank in _ranks_of(trip)}
+    grid = build_grid(first.scenario, ranks, all_lines=all_lines, box_height=TALL_BOX_HEIGHT)
+    by_axis = {
+        axis: sum(trip.log.node_crossings_by_axis[axis] for trip in trips.trips)
+        for axis in first.log.node_crossings_by_axis
+    }
+    hops = tuple(shared_hops(trips, Router.of(grid, first.scenario.home)))
+    scene = _scene(first, grid, hops, totals_line(trips), by_axis)
+    busiest = busy_link(next(iter(trips.links), None))
+    return replace(scene, touched=trips.touched, tokens=travellers(trips), busiest=busiest)
+
+
+def _scene(
+    trip: Trip, grid: Grid, hops: tuple[HopScene, ...], summary: str, crossings_by_axis: dict[str, int]
+) -> Scene:
     scenario = trip.scenario
-    grid = build_grid(scenario, _ranks_of(trip), all_lines=all_lines)
     return Scene(
         name=scenario.name or "scenario",
         subtitle=mesh_line(scenario),
-        summary=log_line(trip.log, scenario.cluster.island_word),
+        summary=summary,
         source=scenario.source or "",
         width=grid.width,
         height=grid.height,
@@ -43,11 +77,11 @@ def build_scene(trip: Trip, *, all_lines: bool = False) -> Scene:
         lines=grid.lines,
         folds=grid.folds,
         rails=grid.rails,
-        hops=tuple(_hops(trip, grid)),
+        hops=hops,
         home=scenario.home,
         world_size=scenario.mesh.world_size,
         island_word=scenario.cluster.island_word,
-        crossings_by_axis=tuple(trip.log.node_crossings_by_axis.items()),
+        crossings_by_axis=tuple(crossings_by_axis.items()),
         touched=trip.touched,
         replicas=scenario.mesh.size_of("dp"),
     )
@@ -85,7 +119,7 @@ def _hop_scene(index: int, context: Context, tally: Tally, marks: Marks, router:
         crossings=hop.crossings,
         moves=tuple(_moves(context, router)),
         words=tell(context),
-        marks=marks,
+        marks_of=(marks,),
         gpus_touched=tally.gpus_touched,
         node_crossings=tally.node_crossings,
         comm_ops=tally.comm_ops,
@@ -99,7 +133,7 @@ def _hop_scene(index: int, context: Context, tally: Tally, marks: Marks, router:
 def _moves(context: Context, router: Router) -> Iterator[Move]:
     hop, scenario = context.hop, context.scenario
     cluster = scenario.cluster
-    rows = zip(hop.transfers, reasons(context), phases(hop, ring=_is_ring(scenario, hop)), strict=True)
+    rows = zip(hop.transfers, reasons(context), phases(hop, ring=is_ring(scenario, hop)), strict=True)
     for transfer, why, phase in rows:
         yield Move(
             source=transfer.src,
@@ -114,32 +148,3 @@ def _moves(context: Context, router: Router) -> Iterator[Move]:
             or cluster.island_index(transfer.src) == cluster.island_index(transfer.dst),
             path=router.path(transfer.src, transfer.dst),
         )
-
-
-def _is_ring(scenario: Scenario, hop: Hop) -> bool:
-    if hop.kind is HopKind.KV_EXCHANGE:
-        return scenario.plan.kv_exchange == "ring"
-    return hop.axis == "tp" and scenario.plan.tp_algo == "ring"
-
-
-def phases(hop: Hop, *, ring: bool) -> list[int]:
-    """When each transfer of a hop starts, in steps: a relay forwards after it received, a ring hands on."""
-    if ring:
-        return _ring_phases(hop)
-    second = {Role.FORWARD, Role.SUM}
-    if hop.kind is HopKind.ALL_REDUCE:
-        second.add(Role.ROW)
-    steps = [1 if transfer.role in second else 0 for transfer in hop.transfers]
-    return steps if 0 in steps else [0] * len(steps)
-
-
-def _ring_phases(hop: Hop) -> list[int]:
-    arrived: dict[tuple[int, str], int] = {}
-    steps: list[int] = []
-    for transfer in hop.transfers:
-        step = arrived.get((transfer.src, transfer.role), -1) + 1
-        if hop.kind is HopKind.ALL_REDUCE and transfer.role == Role.ROW and step == 0:
-            step = max(steps, default=-1) + 1
-        arrived[transfer.dst, transfer.role] = step
-        steps.append(step)
-    return steps

@@ -23,7 +23,8 @@ DRAW_ALL_LINES = 8
 MAX_LINES = 512
 
 BOX_WIDTH, BOX_HEIGHT, GAP = 76.0, 64.0, 10.0
-LINE_PITCH = 108.0
+TALL_BOX_HEIGHT = 88.0  # room for the numbers of several tokens
+LINE_GAP = 44.0
 LEFT, RIGHT = 66.0, 12.0
 RAIL_HEADER = 26.0
 BAND_HEAD, BAND_FOOT, BAND_GAP = 48.0, 32.0, 14.0
@@ -87,11 +88,13 @@ class Grid:
 Segment = tuple[int, int, int]
 
 
-def build_grid(scenario: Scenario, ranks: Iterable[int], *, all_lines: bool = False) -> Grid:
+def build_grid(
+    scenario: Scenario, ranks: Iterable[int], *, all_lines: bool = False, box_height: float = BOX_HEIGHT
+) -> Grid:
     """Place what ``ranks`` touch; ``all_lines`` draws every line, up to ``MAX_LINES``."""
     slots = Slots.of(scenario)
     drawn = _drawn_lines(scenario, slots, ranks, all_lines)
-    walker = _Walker(scenario, slots)
+    walker = _Walker(scenario, slots, box_height)
     previous = -1
     for line in drawn:
         walker.fold(previous + 1, line)
@@ -112,8 +115,8 @@ def _drawn_lines(scenario: Scenario, slots: Slots, ranks: Iterable[int], all_lin
 class _Walker:
     """Walks down the picture, opening a band when the stages of a line differ from those above."""
 
-    def __init__(self, scenario: Scenario, slots: Slots) -> None:
-        self.scenario, self.slots = scenario, slots
+    def __init__(self, scenario: Scenario, slots: Slots, box_height: float) -> None:
+        self.scenario, self.slots, self.box_height = scenario, slots, box_height
         self.y = RAIL_HEADER
         self.open: list[Segment] = []
         self.top = 0.0
@@ -139,14 +142,14 @@ class _Walker:
         segments = self._segments(ranks)
         if segments == self.open:
             self.y -= BAND_FOOT
-            self.y += self._place_folds(FOLD_PAD, FOLD_PAD) or LINE_PITCH - BOX_HEIGHT
+            self.y += self._place_folds(FOLD_PAD, FOLD_PAD) or LINE_GAP
         else:
             self._close_band()
             self.y += self._place_folds(0.0, BAND_GAP)
             self.open, self.top = segments, self.y
             self.y += BAND_HEAD
         self._place_line(line, ranks)
-        self.y += BOX_HEIGHT + BAND_FOOT
+        self.y += self.box_height + BAND_FOOT
 
     def _segments(self, ranks: list[int | None]) -> list[Segment]:
         """Runs of one stage along a line: (stage, first column, last column)."""
@@ -163,7 +166,7 @@ class _Walker:
             if rank is not None:
                 self.line_of_rank[rank] = len(self.lines)
                 boxes.append(self._box(rank, column))
-        self.lines.append(Line(self._label(line), self.y, BOX_HEIGHT, tuple(boxes)))
+        self.lines.append(Line(self._label(line), self.y, self.box_height, tuple(boxes)))
 
     def _label(self, line: int) -> str:
         island, place = divmod(line, self.slots.lines_per_island)
@@ -179,7 +182,7 @@ class _Walker:
             LEFT + column * (BOX_WIDTH + GAP),
             self.y,
             BOX_WIDTH,
-            BOX_HEIGHT,
+            self.box_height,
             mesh.stage_of(rank),
             replica,
             replica % TINTS if mesh.size_of("dp") > 1 else TINTS,
@@ -235,7 +238,7 @@ class _Walker:
     def _rails(self) -> tuple[Rail, ...]:
         if not self.lines:
             return ()
-        bottom = self.lines[-1].y + BOX_HEIGHT / 2
+        bottom = self.lines[-1].y + self.box_height / 2
         word = "rail" if self.slots.lines_per_island == 1 else ""
         return tuple(
             Rail(

@@ -45,10 +45,23 @@ def gpus(ranks: Sequence[int]) -> str:
     >>> gpus([11]), gpus([8, 9]), gpus(range(100))
     ('GPU 11', 'GPUs 8 and 9', 'GPUs 0–99')
     """
-    text = runs_text(ranks).split(", ")
-    if len(ranks) == 1:
-        return f"GPU {text[0]}"
-    return f"GPUs {listed(text)}" if len(text) <= MANY else f"{len(ranks):,} GPUs"
+    return _numbered(ranks, "GPU")
+
+
+def tokens(indices: Sequence[int]) -> str:
+    """A few tokens by number; many by how many they are.
+
+    >>> tokens([0]), tokens([0, 1, 2, 7]), tokens(range(0, 100, 2))
+    ('token 0', 'tokens 0–2 and 7', '50 tokens')
+    """
+    return _numbered(indices, "token")
+
+
+def _numbered(numbers: Sequence[int], word: str) -> str:
+    text = runs_text(numbers).split(", ")
+    if len(numbers) == 1:
+        return f"{word} {text[0]}"
+    return f"{word}s {listed(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
 
 
 def plural(count: int, word: str, many: str | None = None) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layouts.scene import Marks
 from tracer.hop import HopKind, Part, Role
+from tracer.kv_layout import kv_tps
 from tracer.plan import Sp
 
 if TYPE_CHECKING:
@@ -19,28 +21,18 @@ _SPLIT = frozenset({HopKind.ALL_GATHER, HopKind.HEAD_COPY})
 
 
 def trip_marks(trip: Trip) -> Iterator[Marks]:
-    """Marks after each hop, in order."""
-    scenario = trip.scenario
+    """Marks after each hop, in order: they follow the trip's own home, stage by stage."""
+    places = _Places.of(trip.scenario)
     dots: Dots = {}
     seen: set[int] = set()
     last = len(trip.hops) - 1
     for index, hop in enumerate(trip.hops):
-        dots = _after(scenario, hop, dots)
-        owners = _kv_owners(scenario, hop, final=index == last)
+        dots = places.after(hop, dots)
+        owners = places.kv_owners(hop, final=index == last)
         copies = _kv_copies(hop, owners)
         new = hop.touched - seen
         seen |= new
         yield Marks(tuple(sorted(dots.items())), owners, copies, relays_of(hop), tuple(sorted(new)))
-
-
-def home_at(scenario: Scenario, stage: int) -> int:
-    """The rank that is home in a stage."""
-    return scenario.mesh.moved(scenario.home, "pp", stage)
-
-
-def tp_ranks_at(scenario: Scenario, stage: int) -> tuple[int, ...]:
-    """The TP group of home in a stage."""
-    return tuple(scenario.mesh.dense.group(home_at(scenario, stage), "tp"))
 
 
 def relays_of(hop: Hop) -> tuple[int, ...]:
@@ -49,34 +41,58 @@ def relays_of(hop: Hop) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _rest(scenario: Scenario, stage: int) -> Dots:
-    """The row between blocks: whole at home, or on every TP rank without SP."""
-    if scenario.plan.sp == Sp.MEGATRON:
-        return {home_at(scenario, stage): "home"}
-    home = home_at(scenario, stage)
-    return {rank: "home" if rank == home else "part" for rank in tp_ranks_at(scenario, stage)}
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """By stage: the token's home, its TP group, and the ranks of it that keep the token's K/V."""
 
+    whole_at_home: bool
+    homes: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    owners: tuple[tuple[int, ...], ...]
 
-def _after(scenario: Scenario, hop: Hop, dots: Dots) -> Dots:
-    if hop.kind in _SPLIT and hop.part is not Part.MOE:
-        return dict.fromkeys(tp_ranks_at(scenario, hop.stage), "part")
-    if hop.kind is HopKind.DISPATCH:
-        return _after_dispatch(hop, dots)
-    if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
-        return _while_decoding(scenario, hop)
-    if hop.kind is HopKind.PP_SEND:
-        return _rest(scenario, hop.stage + 1)
-    if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
-        return dots
-    return _rest(scenario, hop.stage)
+    @classmethod
+    def of(cls, scenario: Scenario) -> _Places:
+        mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
+        homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
+        groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
+        owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
+        return cls(scenario.plan.sp == Sp.MEGATRON, homes, groups, owners)
 
+    def rest(self, stage: int) -> Dots:
+        """The row between blocks: whole at home, or on every TP rank without SP."""
+        home = self.homes[stage]
+        if self.whole_at_home:
+            return {home: "home"}
+        return {rank: "home" if rank == home else "part" for rank in self.groups[stage]}
 
-def _while_decoding(scenario: Scenario, hop: Hop) -> Dots:
-    """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
-    found: Dots = dict.fromkeys(tp_ranks_at(scenario, hop.stage), "part")
-    if hop.kind is HopKind.QUERY_SEND:
-        found |= {transfer.dst: "copy" for transfer in hop.transfers}
-    return found
+    def after(self, hop: Hop, dots: Dots) -> Dots:
+        """Dots after a hop, from those before it."""
+        if hop.kind in _SPLIT and hop.part is not Part.MOE:
+            return dict.fromkeys(self.groups[hop.stage], "part")
+        if hop.kind is HopKind.DISPATCH:
+            return _after_dispatch(hop, dots)
+        if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
+            return self._while_decoding(hop)
+        if hop.kind is HopKind.PP_SEND:
+            return self.rest(hop.stage + 1)
+        if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
+            return dots
+        return self.rest(hop.stage)
+
+    def _while_decoding(self, hop: Hop) -> Dots:
+        """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
+        found: Dots = dict.fromkeys(self.groups[hop.stage], "part")
+        if hop.kind is HopKind.QUERY_SEND:
+            found |= {transfer.dst: "copy" for transfer in hop.transfers}
+        return found
+
+    def kv_owners(self, hop: Hop, *, final: bool) -> tuple[int, ...]:
+        """Keepers in the stage, from its first hop in a layer on (K/V is written before attention).
+
+        A last stage in which nothing travels has no hop of its own: the trip's last one stands for it.
+        """
+        found = self.owners[hop.stage] if hop.layer else ()
+        return tuple(dict.fromkeys((*found, *self.owners[-1]))) if final else found
 
 
 def _after_dispatch(hop: Hop, dots: Dots) -> Dots:
@@ -88,13 +104,6 @@ def _after_dispatch(hop: Hop, dots: Dots) -> Dots:
         if found.get(relay) == "copy":
             found[relay] = "relay"
     return found
-
-
-def _kv_owners(scenario: Scenario, hop: Hop, *, final: bool) -> tuple[int, ...]:
-    """TP ranks of the stage, from its first hop in a layer on (K/V is written before attention)."""
-    if hop.layer == 0 and not final:
-        return ()
-    return tp_ranks_at(scenario, hop.stage if hop.layer else 0)
 
 
 def _kv_copies(hop: Hop, owners: tuple[int, ...]) -> tuple[int, ...]:

@@ -36,3 +36,19 @@ DARK = {
     "tint3": "#2b2540",
     "tint4": "#20242f",
 }
+
+TOKENS = (
+    ("#56b4e9", "#000000"),
+    ("#e69f00", "#000000"),
+    ("#cc79a7", "#000000"),
+    ("#f0e442", "#000000"),
+    ("#0072b2", "#ffffff"),
+    ("#009e73", "#000000"),
+    ("#d55e00", "#000000"),
+    ("#666666", "#ffffff"),
+)
+"""Fills of several tokens' dots and the colour of the number in each, the same on light and dark pages.
+
+Seven of the eight hues that Okabe and Ito chose for colour-blind readers (Color Universal Design, 2008),
+and a grey for their black, which a dark page would swallow.
+"""

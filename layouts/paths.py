@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layouts.grid import BOX_HEIGHT, BOX_WIDTH, GAP, Grid
+from layouts.grid import BOX_WIDTH, GAP, Grid
 from layouts.scene import GpuBox
 
 NUDGE = 10.0
@@ -45,7 +45,7 @@ class Router:
         columns = max(len(line.gpus) for line in self.grid.lines)
         share = abs(b.x - a.x) / (columns * (BOX_WIDTH + GAP))
         height = ARC_LOW + (ARC_HIGH - ARC_LOW) * min(1.0, share)
-        y = a.y if above else a.y + BOX_HEIGHT
+        y = a.y if above else a.y + a.height
         bend = y - height * 4 / 3 if above else y + height * 4 / 3
         return f"M{_n(x0)} {_n(y)}C{_n(x0)} {_n(bend)} {_n(x1)} {_n(bend)} {_n(x1)} {_n(y)}"
 
@@ -61,7 +61,7 @@ def _middle(box: GpuBox) -> float:
 def _ends(a: GpuBox, b: GpuBox) -> tuple[float, float]:
     """Where a path leaves the upper or lower edge of one box and reaches the other."""
     down = b.y > a.y
-    return (a.y + BOX_HEIGHT if down else a.y), (b.y if down else b.y + BOX_HEIGHT)
+    return (a.y + a.height if down else a.y), (b.y if down else b.y + b.height)
 
 
 def _neighbours(a: GpuBox, b: GpuBox) -> str:

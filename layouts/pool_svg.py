@@ -7,8 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from layouts.draw import Pen
+from layouts.legend import LEGEND_HEIGHT
 from layouts.pool_map import LETTER
-from layouts.svg import LEGEND_HEIGHT, MARGIN, TITLE_HEIGHT, document, draw_band, draw_fold
+from layouts.svg import MARGIN, TITLE_HEIGHT, document, draw_band, draw_fold
 
 if TYPE_CHECKING:
     from layouts.pool_map import Arrow, KeeperBox, PoolColumn, PoolMap

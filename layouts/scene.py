@@ -69,7 +69,8 @@ class Move:
     """One transfer of a hop: what the table says, and the path that the token takes.
 
     ``seconds`` is the time at link rate; ``phase`` orders the moves of a hop (0 first); ``on_rail`` is
-    False for an InfiniBand transfer that changes column.
+    False for an InfiniBand transfer that changes column. Of several tokens, what goes over one link in one
+    phase and role is one move: ``tokens`` are those that ride it, bytes and seconds those of all of them.
     """
 
     source: int
@@ -82,6 +83,7 @@ class Move:
     phase: int
     on_rail: bool
     path: str
+    tokens: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,46 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Traveller:
+    """One of several tokens that share a map, with the totals of its own trip; ``index`` is its number."""
+
+    index: int
+    replica: int
+    position: int
+    home: int
+    gpus_touched: int
+    node_crossings: int
+    comm_ops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLink:
+    """The link that carries most bytes, and the tokens whose bytes those are."""
+
+    source: int
+    destination: int
+    tier: str
+    payload_bytes: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A hop that several tokens take: which, where they meet ((GPU, tokens) pairs), its busiest link."""
+
+    tokens: tuple[int, ...]
+    meetings: tuple[tuple[int, tuple[int, ...]], ...]
+    busiest: BusyLink | None
+
+
+@dataclass(frozen=True, slots=True)
 class HopScene:
     """One hop: its place in the trip, its moves, its words, the marks after it and the running totals.
 
-    ``seconds`` is its time at link rate, from the first byte sent to the last received, for this token alone.
+    ``seconds`` is its time at link rate, from the first byte sent to the last received, for these tokens
+    alone. ``marks_of`` has each token's marks, in the order of ``Scene.tokens``; several tokens have no count
+    of comm ops, for they share collectives.
     """
 
     index: int
@@ -139,19 +177,34 @@ class HopScene:
     crossings: int
     moves: tuple[Move, ...]
     words: Words
-    marks: Marks
+    marks_of: tuple[Marks, ...]
     gpus_touched: int
     node_crossings: int
-    comm_ops: int
+    comm_ops: int | None
     bytes: int
     note: str = ""
     seconds: float = 0.0
     question: Question | None = None
+    together: Together | None = None
+
+    @property
+    def marks(self) -> Marks:
+        """The first token's marks: those of a trip of one."""
+        return self.marks_of[0]
+
+    @property
+    def newly_touched(self) -> tuple[int, ...]:
+        """GPUs that a token touches for the first time in this hop; another may have been there."""
+        return tuple(rank for marks in self.marks_of for rank in marks.newly_touched)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals."""
+    """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals.
+
+    ``tokens`` are listed when several share the map, and ``busiest`` is their busiest link; ``home`` is then
+    the first one's.
+    """
 
     name: str
     subtitle: str
@@ -170,6 +223,8 @@ class Scene:
     crossings_by_axis: tuple[tuple[str, int], ...]
     touched: tuple[int, ...]
     replicas: int
+    tokens: tuple[Traveller, ...] = ()
+    busiest: BusyLink | None = None
 
     def gpu_boxes(self) -> dict[int, GpuBox]:
         """Drawn GPUs by rank."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+from layouts.crowd_json import several_hops, several_to_dict
 from layouts.labels import time_text
 from layouts.scene import HopScene, Marks, Move, Question, Scene
 from tracer.trip_text import format_bytes
@@ -23,6 +24,10 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
     hops = [
         _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
     ]
+    more: dict[str, Any] = {}
+    if scene.tokens:
+        more = several_to_dict(scene)
+        hops = [hop | extra for hop, extra in zip(hops, several_hops(scene), strict=True)]
     return {
         "schema": SCHEMA,
         "name": scene.name,
@@ -41,6 +46,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         "replicas": scene.replicas,
         "hops": hops,
         "paths": list(paths),
+        **more,
     }
 
 

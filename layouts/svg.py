@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from layouts.captions import busiest_line, counters, hop_title, trip_title
+from layouts.crowd_svg import several_hop_layer, several_trip_layer
 from layouts.draw import Pen
 from layouts.hop_svg import hop_layer, trip_layer
+from layouts.legend import legend, legend_height
 from layouts.scene import Band, Fold, GpuBox, Rail, Scene
 
 THEMES = ("auto", "light", "dark", "page")
-TITLE_HEIGHT, LEGEND_HEIGHT, MARGIN = 64.0, 40.0, 16.0
+TITLE_HEIGHT, MARGIN = 64.0, 16.0
+LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
 MIN_WIDTH = 592.0  # room for the legend and the totals of a mesh of few columns
 
 
@@ -26,22 +30,33 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
     if hop is not None and not 0 <= hop < len(scene.hops):
         raise ValueError(f"hop={hop} must be from 0 to {len(scene.hops) - 1}")
     pen = Pen.of(theme)
-    width, height = (
-        max(scene.width, MIN_WIDTH) + 2 * MARGIN,
-        scene.height + TITLE_HEIGHT + LEGEND_HEIGHT + MARGIN,
-    )
+    inner = max(scene.width, MIN_WIDTH)
+    top, foot = title_height(scene), legend_height(scene, inner)
+    width, height = inner + 2 * MARGIN, scene.height + top + foot + MARGIN
     body = "".join(
         (
             f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>',
             *_title(scene, hop, pen),
-            f'<g transform="translate({MARGIN:g} {TITLE_HEIGHT:g})">',
+            f'<g transform="translate({MARGIN:g} {top:g})">',
             *map_parts(scene, pen, touched=_touched(scene, hop)),
-            *(trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)),
+            *_layer(scene, hop, pen),
             "</g>",
-            *legend(height - LEGEND_HEIGHT + 8, pen),
+            *legend(scene, MARGIN, height - foot + 8, inner, pen),
         )
     )
     return document(width, height, body, pen, _label(scene, hop))
+
+
+def title_height(scene: Scene) -> float:
+    """Room above the map."""
+    return TITLE_HEIGHT + (LINE_HEIGHT if scene.tokens else 0.0)
+
+
+def _layer(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
+    """What moves, and where the tokens are, over the map."""
+    if scene.tokens:
+        return several_trip_layer(scene, pen) if hop is None else several_hop_layer(scene, hop, pen)
+    return trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)
 
 
 def map_svg(scene: Scene) -> str:
@@ -64,28 +79,25 @@ def document(width: float, height: float, body: str, pen: Pen, label: str) -> st
 def _label(scene: Scene, hop: int | None) -> str:
     if hop is None:
         return f"{scene.name}: {scene.summary}"
-    words = scene.hops[hop].words
-    return f"{scene.name}, hop {hop}: {words.title}. {words.what}"
+    words, busiest = scene.hops[hop].words, busiest_line(scene, scene.hops[hop])
+    return f"{scene.name}, hop {hop}: {words.title}. {words.what} {busiest}".rstrip()
 
 
 def _touched(scene: Scene, hop: int | None) -> frozenset[int]:
     shown = scene.hops if hop is None else scene.hops[: hop + 1]
-    return frozenset(rank for each in shown for rank in each.marks.newly_touched)
+    return frozenset(rank for each in shown for rank in each.newly_touched)
 
 
 def _title(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
-    title = f"{scene.name} · the whole trip"
-    line = scene.summary
-    if hop is not None:
-        here = scene.hops[hop]
-        place = f"layer {here.layer} · " if here.layer else ""
-        title = f"{scene.name} · {place}{here.words.title}"
-        line = (
-            f"{here.gpus_touched} of {scene.world_size:,} GPUs · {here.node_crossings} {scene.island_word} "
-            f"crossings · {here.comm_ops} comm ops so far"
-        )
+    here = None if hop is None else scene.hops[hop]
+    title, line = trip_title(scene), scene.summary
+    if here is not None:
+        title, line = f"{scene.name} · {hop_title(here)}", f"{counters(scene, here)} so far"
     yield pen.text(MARGIN, 28, title, "ink", 17, weight=600)
     yield pen.text(MARGIN, 48, line, "soft", 13)
+    busiest = busiest_line(scene, here)
+    if busiest:
+        yield pen.text(MARGIN, 48 + LINE_HEIGHT, busiest, "soft", 13)
 
 
 def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[str]:
@@ -141,7 +153,7 @@ def draw_gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
     """One GPU; ``lit`` when the token touched it."""
     size = 17 if box.rank < 100_000 else 13
     edge = "ink" if lit else "edge"
-    experts = pen.text(box.x + 9, box.y + 55, box.experts, "soft", 12) if box.experts else ""
+    experts = pen.text(box.x + 9, box.y + box.height - 9, box.experts, "soft", 12) if box.experts else ""
     return (
         f'<g class="gpu" data-rank="{box.rank}"><rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" '
         f'height="{box.height:g}" rx="8" {pen.both(f"tint{box.tint}", edge)} '
@@ -152,17 +164,3 @@ def draw_gpu(box: GpuBox, pen: Pen, *, lit: bool) -> str:
         + experts
         + "</g>"
     )
-
-
-def legend(y: float, pen: Pen) -> Iterator[str]:
-    """What the lines and marks mean, in one row."""
-    x = MARGIN
-    for kind, text in (
-        ("nvlink", "NVLink"),
-        ("ib", "InfiniBand"),
-        ("dot", "the token"),
-        ("kv", "its K/V (outline: a copy)"),
-    ):
-        yield pen.swatch(kind, x, y)
-        yield pen.text(x + 34, y + 4, text, "soft", 12)
-        x += 34 + 7 * len(text) + 24

@@ -9,32 +9,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from strategies import scenarios
+from hypothesis import given
+from token_batches import FEW, batches
 
 import tracer
-from app.commands.token_names import read_token_names
-from tracer.scenario import Scenario as EngineScenario
+from app.token_names import read_token_names
 from tracer.several import MAX_TOKENS, Trips, take_trips
 from tracer.trip import take_trip
-
-Scenario = dict[str, Any]
-FEW = settings(
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    deadline=None,
-    max_examples=max(1, settings().max_examples // 4),
-)
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> Trips:
-    scenario = EngineScenario.from_dict(draw(scenarios()))
-    replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
-    positions = st.integers(0, scenario.token.prompt - 1)
-    own = (scenario.replica, scenario.position)
-    names = draw(st.lists(st.tuples(replicas, positions), unique=True, max_size=5))
-    return take_trips(scenario, [own, *(name for name in names if name != own)])
 
 
 @FEW
@@ -72,6 +53,11 @@ def test_loads_add_up(trips: Trips) -> None:
         assert sum(port.bytes for port in ports) == totals["bytes"]
     assert [port.seconds for port in trips.ports] == sorted((p.seconds for p in trips.ports), reverse=True)
     assert set(trips.touched) == {gpu for trip in trips.trips for gpu in trip.touched}
+    last = trips.tallies[-1]
+    assert (last.gpus_touched, last.node_crossings, last.bytes) == (
+        totals["gpus_touched"], totals["node_crossings"], totals["bytes"],
+    )  # fmt: skip
+    assert len(trips.tallies) == len(trips.steps)
 
 
 @FEW

@@ -45,6 +45,11 @@ class Step:
         return tuple(token for token, _ in self.hops)
 
     @property
+    def links(self) -> tuple[LinkLoad, ...]:
+        """What each link carries in this hop, most bytes first; pulled weights are left out."""
+        return link_loads(self.hops)
+
+    @property
     def meetings(self) -> tuple[Meeting, ...]:
         """GPUs that hold pieces of two tokens or more in this hop, ascending."""
         on_gpu: dict[int, list[int]] = {}
@@ -52,6 +57,15 @@ class Step:
             for gpu in hop.touched:
                 on_gpu.setdefault(gpu, []).append(token)
         return tuple(Meeting(gpu, tuple(held)) for gpu, held in sorted(on_gpu.items()) if len(held) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTally:
+    """Running totals of all tokens after a step, as ``Trips.totals`` sums them."""
+
+    gpus_touched: int
+    node_crossings: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,21 @@ class Trips:
     def touched(self) -> tuple[int, ...]:
         """GPUs that any token touched, ascending."""
         return tuple(self.tokens_by_gpu)
+
+    @property
+    def tallies(self) -> tuple[SharedTally, ...]:
+        """Totals after each step; the last one's are those of ``totals``."""
+        touched: set[int] = set()
+        crossings = total = 0
+        found = []
+        for step in self.steps:
+            for _, hop in step.hops:
+                touched |= hop.touched
+                crossings += hop.crossings
+                if hop.is_comm_op:
+                    total += sum(transfer.bytes for transfer in hop.transfers)
+            found.append(SharedTally(len(touched), crossings, total))
+        return tuple(found)
 
     @property
     def totals(self) -> dict[str, Any]:

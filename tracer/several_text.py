@@ -67,20 +67,28 @@ def _step_to_dict(step: Step) -> dict[str, Any]:
 
 def trips_text(trips: Trips) -> str:
     """Each token's totals, where they meet, and the busiest links."""
-    totals, scenario = trips.totals, trips.scenario
-    tiers = ", ".join(f"{format_bytes(size)} over {tier}" for tier, size in totals["bytes_by_tier"].items())
+    scenario = trips.scenario
     lines = [
         f"{scenario.name or 'scenario'}: {len(trips.trips)} tokens on one map",
         mesh_line(scenario),
         "",
         *_token_table(trips),
         "",
-        f"together: {totals['gpus_touched']}/{totals['world_size']:,} GPUs · "
-        f"{totals['node_crossings']} {scenario.cluster.island_word} crossings · {tiers}",
+        f"together: {totals_line(trips)}",
         *_meeting_lines(trips),
         *_busiest_lines(trips),
     ]
     return "\n".join(lines)
+
+
+def totals_line(trips: Trips) -> str:
+    """The totals of all tokens in one line."""
+    totals = trips.totals
+    tiers = ", ".join(f"{format_bytes(size)} over {tier}" for tier, size in totals["bytes_by_tier"].items())
+    return (
+        f"{totals['gpus_touched']}/{totals['world_size']:,} GPUs · "
+        f"{totals['node_crossings']} {trips.scenario.cluster.island_word} crossings · {tiers}"
+    )
 
 
 def _token_table(trips: Trips) -> list[str]:

@@ -103,8 +103,36 @@
   function liveText(hop, last, word) {
     const [gpus, crossings, ops, , bytes] = hop.tally;
     const place = hop.layer ? "layer " + hop.layer + ". " : "";
-    return "Hop " + hop.index + " of " + last + ", " + place + hop.words.title + ". " + gpus + " GPUs touched, " +
-      crossings + " " + word + " crossings, " + ops + " comm ops, " + bytes + " moved.";
+    const shared = hop.takers === undefined ? ops + " comm ops, " : "";
+    const who = hop.takers === undefined ? "" : " " + hop.takers + (hop.takers === 1 ? " token." : " tokens.");
+    return "Hop " + hop.index + " of " + last + ", " + place + hop.words.title + "." + who + " " + gpus + " GPUs touched, " +
+      crossings + " " + word + " crossings, " + shared + bytes + " moved.";
+  }
+
+  // Several tokens: the K/V tags of each rank after a hop, each as the last hop that changed them left them.
+  function keptAt(hops, index) {
+    const kept = new Map();
+    for (const hop of hops.slice(0, index + 1)) for (const [rank, tags] of hop.marks.kept) kept.set(rank, tags);
+    return kept;
+  }
+
+  // Who stands where while a hop travels: everyone as before it, but for the ranks that some leave.
+  function standing(hops, index) {
+    const stand = new Map(index ? hops[index - 1].marks.crowds : []);
+    for (const [rank, tags] of hops[index].marks.leave) stand.set(rank, tags);
+    return stand;
+  }
+
+  function isBusiest(move, link) {
+    return Boolean(link) && ((move[0] === link[0] && move[1] === link[1]) || (move[0] === link[1] && move[1] === link[0]));
+  }
+
+  // The address of one of several tokens' own trip; only the scenario's own token has the picks that are given.
+  function ownTripQuery(query, token, data) {
+    const { follow, hop, rank, ...kept } = query;
+    if (token.replica === data.replica && token.position === data.position) return kept;
+    const plain = Object.fromEntries(Object.entries(kept).filter(([key]) => !key.startsWith("picks.") && key !== "token.gpu"));
+    return { ...plain, "token.replica": token.replica, "token.position": token.position, ...(data.given_picks.length ? { picks: "" } : {}) };
   }
 
   // The drawn GPU next to another in a direction, for arrow keys on the map.
@@ -134,6 +162,7 @@
   const core = {
     ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
+    keptAt, standing, isBusiest, ownTripQuery,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

@@ -112,6 +112,7 @@
   function routeButton(card, data) {
     const { dom } = window.tokentrip;
     const page = card.page;
+    if (page.data.tokens) return null;
     const here = page.data.hops[page.player.state().hop];
     const open = (layer) => layer > here.layer || (layer === here.layer && !["dispatch", "combine"].includes(here.kind));
     const layer = Object.keys(data.experts).map(Number).find(open);

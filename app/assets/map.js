@@ -26,6 +26,7 @@
       copies: core.firstHops(data.hops, (hop) => hop.marks.copies),
     };
     const map = { data, dom, core, base, boxes, marks, lights, movers, element, gpus, since, frame: 0, clones: new Map(), lit: [], cursor: null };
+    map.crowd = data.tokens ? window.tokentrip.createCrowd(map) : null;
     map.point = (rank) => { map.cursor = rank; drawLights(map); };
     window.tokentrip.mapKeys(map, handlers);
     return {
@@ -42,8 +43,8 @@
     const hop = map.data.hops[index];
     touch(map, index, hop);
     map.movers.replaceChildren();
-    map.marks.replaceChildren(...links(map, hop), ...kvMarks(map, index), ...relayLabels(map, hop),
-      ...hop.marks.dots.map(([rank, state]) => dot(map, rank, state)).filter(Boolean), ...chips(map, hop));
+    map.marks.replaceChildren(...(map.crowd ? map.crowd.rest(index) : [...links(map, hop), ...kvMarks(map, index), ...relayLabels(map, hop),
+      ...hop.marks.dots.map(([rank, state]) => dot(map, rank, state)).filter(Boolean), ...chips(map, hop)]));
   }
 
   // GPUs touched so far are drawn again, dark, over the map's own.
@@ -126,12 +127,12 @@
   function travel(map, index, milliseconds, done) {
     stop(map);
     const hop = map.data.hops[index];
-    const moves = hop.moves.filter((move) => move[9] >= 0).slice(0, MAX_MOVERS);
+    const moves = hop.moves.map((move, place) => [move, place]).filter(([move]) => move[9] >= 0).slice(0, MAX_MOVERS);
     if (!moves.length || !milliseconds || index === 0) {
       showRest(map, index);
       return done();
     }
-    const riders = moves.map((move) => rider(map, hop, move));
+    const riders = moves.map(([move, place]) => rider(map, hop, move, place));
     prepare(map, index, hop, riders);
     const phases = map.core.phaseCount(hop);
     const start = performance.now();
@@ -150,7 +151,8 @@
     const leaving = new Set(riders.map((each) => each.from).filter((rank) => !staying.has(rank)));
     touch(map, index - 1, hop);
     const dots = before.marks.dots.filter(([rank]) => !leaving.has(rank)).map(([rank, state]) => dot(map, rank, state));
-    map.marks.replaceChildren(...links(map, hop), ...kvMarks(map, index - 1), ...relayLabels(map, hop), ...dots.filter(Boolean));
+    map.marks.replaceChildren(...(map.crowd ? map.crowd.going(index)
+      : [...links(map, hop), ...kvMarks(map, index - 1), ...relayLabels(map, hop), ...dots.filter(Boolean)]));
     fitMovers(map);
     map.movers.replaceChildren(...riders.map((each) => each.mark));
   }
@@ -168,13 +170,15 @@
       width: (100 * wide) / width + "%", height: (100 * tall) / height + "%" });
   }
 
-  function rider(map, hop, move) {
+  function rider(map, hop, move, place) {
     const path = map.dom.makeSvg("path", { d: map.data.paths[move[9]] });
+    const ride = { path, length: path.getTotalLength(), phase: move[7], from: move[0] };
+    if (map.crowd) return { ...ride, mark: map.crowd.rider(hop, place) };
     const square = hop.kind === "kv_exchange" || hop.kind === "weight_pull";
     const mark = square
       ? map.dom.makeSvg("rect", { class: hop.kind === "kv_exchange" ? "kv" : "weights", x: -6, y: -6, width: 12, height: 12, rx: 2 })
       : map.dom.makeSvg("circle", { class: "dot", r: 7 });
-    return { mark, path, length: path.getTotalLength(), phase: move[7], from: move[0] };
+    return { ...ride, mark };
   }
 
   function place(each, share) {

@@ -8,14 +8,14 @@
     const { dom } = window.tokentrip;
     const names = [
       ["of " + data.world_size.toLocaleString("en") + " GPUs", "gpus"], [data.island_word + " crossings", "crossings"],
-      ["comm ops", "ops"], ["moved", "bytes"],
+      data.tokens ? ["tokens here", "takers"] : ["comm ops", "ops"], ["moved", "bytes"],
     ];
     const values = names.map(([, key]) => dom.make("dd", { "data-count": key }));
     const element = dom.make("dl", { class: "counters" }, names.map(([label], i) =>
       dom.make("div", { class: "counter" }, [dom.make("dt", { text: label }), values[i]])));
     const show = (hop) => {
       const [gpus, crossings, ops, , bytes] = hop.tally;
-      [gpus.toLocaleString("en"), crossings.toLocaleString("en"), ops.toLocaleString("en"), bytes].forEach((text, i) => {
+      [gpus.toLocaleString("en"), crossings.toLocaleString("en"), (data.tokens ? hop.takers : ops).toLocaleString("en"), bytes].forEach((text, i) => {
         values[i].textContent = text;
       });
     };
@@ -34,14 +34,15 @@
       dom.make("p", { class: "eyebrow", text: eyebrow(hop) }),
       dom.make("h2", { text: words.title }),
       hop.moves.length ? table(dom, hop) : null,
-      hop.moves.length ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for this token alone; " + hop.since + " since landing." }) : null,
+      hop.moves.length ? dom.make("p", { class: "hop-time", text: "All of it takes " + hop.time + " at link rate, for " + (hop.takers === undefined ? "this token" : "these tokens") + " alone; " + hop.since + " since landing." }) : null,
       dom.make("p", { class: "what", text: words.what }),
+      ...window.tokentrip.meetingParts(dom, hop),
       dom.make("p", { class: "why", text: words.why }),
       words.shapes ? shapes(dom, words.shapes) : null,
       words.gotcha ? dom.make("h3", { text: "Gotcha" }) : null,
       words.gotcha ? dom.make("p", { class: "gotcha", text: words.gotcha }) : null,
       hop.note ? dom.make("p", { class: "note", text: "Note: " + hop.note + "." }) : null,
-      document.getElementById("nav-numbers") ? numbersLink(dom, hop) : null,
+      document.getElementById("nav-numbers") && hop.takers === undefined ? numbersLink(dom, hop) : null,
     ].filter((part) => part !== null);
   }
 

@@ -14,7 +14,7 @@
     show(player);
     return {
       parts: { map: player.map.element, counters: player.counters.element, panel: player.panel.element,
-        strip: player.strip.element, controls: player.controls.element, live: player.controls.live },
+        strip: player.strip.element, tokens: window.tokentrip.createTokens(data, options.tripOf), controls: player.controls.element, live: player.controls.live },
       light: player.map.light,
       state: () => ({ hop: player.hop, playing: player.playing, speed: player.speed }),
       key: (event) => onKey(player, event),

@@ -16,7 +16,7 @@
       const label = roomy || group.label === "land" || group.label === "head" ? group.label : group.label.replace("layer ", "");
       return dom.make("div", { class: "layer-group" }, [dom.make("span", { class: "layer-label", text: label || "\u00a0" }), row]);
     });
-    const element = dom.make("div", { class: "strip" + (roomy ? "" : " dense"), role: "group", "aria-label": "Hops, by layer" }, groups);
+    const element = dom.make("div", { class: "strip" + (roomy ? "" : " dense"), role: "group", tabindex: "0", "aria-label": "Hops, by layer" }, groups);
     element.addEventListener("click", (event) => {
       const cell = event.target.closest(".cell");
       if (cell) onPick(Number(cell.dataset.hop));

@@ -6,11 +6,13 @@
     const token = page.data.token;
     const [first, last] = token.positions;
     const range = last === null ? "from " + first.toLocaleString("en") : first + "–" + last.toLocaleString("en");
+    const position = numberField(page, change, "token.position", token.position, first, last);
     const parts = [dom.labelled("Scenario", scenarioSelect(page, startOver)),
-      dom.labelled("Position, " + range, numberField(page, change, "token.position", token.position, first, last))];
+      ...(page.data.tokens ? [] : [dom.labelled("Position, " + range, position)])];
     if (token.replicas > 1) {
       parts.push(dom.labelled("Replica, 0–" + (token.replicas - 1), numberField(page, change, "token.replica", token.replica, 0, token.replicas - 1)));
     }
+    parts.push(window.tokentrip.followForm(page, change));
     if (token.top_k) parts.push(rerollButton(page, change));
     if (page.data.folded || page.query.rows) parts.push(rowsButton(page, change));
     parts.push(copyButton(), exportMenu(page), dom.make("p", { class: "subtitle", text: page.data.subtitle }));
@@ -56,7 +58,7 @@
     const { core, dom } = window.tokentrip;
     const name = (page.query.scenario || "trip") + "-trip";
     const links = page.data.exports.map((ending) => dom.make("a", { href: "/export/" + name + ending, text: ending.slice(1), onclick: (event) => {
-      const { speed, rank, rows, ...asked } = page.query;
+      const { speed, rank, rows, ...asked } = page.asked();
       event.currentTarget.href = "/export/" + name + ending + core.formatQuery({ ...asked, hop: page.player.state().hop });
     } }));
     return dom.make("details", { class: "menu" }, [dom.make("summary", { text: "Export" }), dom.make("div", { class: "menu-list" }, links)]);

@@ -2,11 +2,11 @@
 // The trip page: address → trip → player, and back into the address.
 (function () {
   const WAIT_MS = 250;
-  const PAGE_KEYS = ["scenario", "hop", "rows", "speed", "rank"];
+  const TOKEN_FIELDS = ["follow", "tokens"];
 
   function tripPage(frame) {
     const { core, dom } = window.tokentrip;
-    const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0 };
+    const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0, refused: null };
     page.alert = dom.make("div", { class: "alert", role: "alert", hidden: true });
     page.toolbar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip" });
@@ -17,6 +17,7 @@
     document.addEventListener("keydown", onKey);
     page.change = (changes, keepHop) => change(page, changes, keepHop);
     page.save = () => save(page);
+    page.asked = () => askedQuery(page);
     page.card = window.tokentrip.createGpuCard(page);
     loadPresets(page);
     load(page);
@@ -35,6 +36,7 @@
     page.frame.setAttribute("aria-busy", "true");
     try {
       const data = await window.tokentrip.fetchJson("/api/trip" + scenarioQuery(page), page.abort.signal);
+      if (data.error && page.asked().follow && TOKEN_FIELDS.includes(data.error.field)) return refuseTokens(page, data.error);
       if (data.error) showError(page, data.error);
       else showTrip(page, data);
     } catch (error) {
@@ -46,8 +48,20 @@
 
   // Only what decides the trip is asked for; the hop, for one, is the player's.
   function scenarioQuery(page) {
-    const { hop, speed, rank, ...asked } = page.query;
+    const { hop, speed, rank, ...asked } = page.asked();
     return window.tokentrip.core.formatQuery(asked);
+  }
+
+  // The address without tokens that were refused: they stay in their field, with what is wrong beside it.
+  function askedQuery(page) {
+    const { follow, ...others } = page.query;
+    return page.refused && page.refused.names === follow ? others : page.query;
+  }
+
+  // Without the tokens there is still a trip to show.
+  function refuseTokens(page, error) {
+    page.refused = { names: page.query.follow, error };
+    return load(page);
   }
 
   function showError(page, error) {
@@ -63,6 +77,7 @@
 
   function startOver(page, scenario) {
     page.query = { scenario };
+    page.refused = null;
     page.keepHop = false;
     save(page);
     load(page);
@@ -71,6 +86,7 @@
   // New values for keys of the address; null takes a key out. The trip starts again at its first hop.
   function change(page, changes, keepHop) {
     page.query = { ...page.query, ...changes };
+    page.refused = null;
     for (const [key, value] of Object.entries(page.query)) if (value === null) delete page.query[key];
     page.keepHop = Boolean(keepHop && page.player);
     if (!keepHop) delete page.query.hop;
@@ -108,10 +124,11 @@
       gpus: page.card.handlers,
       onHop: (hop) => { page.predict.show(data.hops[hop.index + 1]); saveHop(page); },
       onRest: () => saveHop(page),
+      tripOf: (token) => location.pathname + window.tokentrip.core.formatQuery(window.tokentrip.core.ownTripQuery(page.query, token, data.token)),
     });
-    const { map, counters, panel, strip, controls, live } = page.player.parts;
-    const left = dom.make("div", { class: "left" }, [map, page.card.tip, legend(dom, data)]);
-    const right = dom.make("div", { class: "right" }, [counters, page.card.element, panel, page.predict.element]);
+    const { map, counters, panel, strip, controls, live, tokens } = page.player.parts;
+    const left = dom.make("div", { class: "left" }, [map, page.card.tip, window.tokentrip.legend(data)]);
+    const right = dom.make("div", { class: "right" }, [counters, page.card.element, panel, tokens, page.predict.element]);
     const { crossingsText } = window.tokentrip.core;
     const dock = dom.make("div", { class: "dock" }, [controls, strip,
       dom.make("p", { class: "strip-note", text: crossingsText(data.crossings_by_axis, data.island_word) })]);
@@ -127,17 +144,10 @@
     if (box && map.scrollWidth > map.clientWidth) map.scrollLeft = box[0] - map.clientWidth / 2;
   }
 
-  function legend(dom, data) {
-    const item = (name, text) => dom.make("li", {}, [dom.make("span", { class: "sample " + name }), document.createTextNode(text)]);
-    return dom.make("ul", { class: "legend", "aria-label": "Legend" }, [
-      item("nvlink", "NVLink: along a row"), item("ib", "InfiniBand: down a rail"), item("token", "the token"),
-      item("kv", "its K/V"), item("kv-copy", "a borrowed copy"),
-      data.replicas > 1 ? item("tints", "tints: replicas") : null,
-    ].filter(Boolean));
-  }
-
   function showToolbar(page) {
+    const focused = document.activeElement?.dataset.keep;
     page.toolbar.replaceChildren(...window.tokentrip.toolbarParts(page, startOver, change));
+    if (focused) page.toolbar.querySelector(`[data-keep="${focused}"]`)?.focus();
   }
 
   window.tokentrip.definePage("trip", tripPage);

@@ -40,13 +40,17 @@ class _ExportCommand(click.Command):
     type=click.Path(path_type=Path),
     help="File to write; its ending says the format.",
 )
+@click.option("--tokens", help="Draw several on one map: positions, runs, replica:position, such as 0,5,3:0.")
 @click.option("--hop", type=int, help="Draw, play or open at this hop (0 is landing).")
 @click.option("--json", "as_json", is_flag=True, help="Report what was written as JSON.")
-def export_command(scenario: Scenario, targets: tuple[Path, ...], hop: int | None, as_json: bool) -> None:
+def export_command(
+    scenario: Scenario, targets: tuple[Path, ...], tokens: str | None, hop: int | None, as_json: bool
+) -> None:
     """Write the trip as a picture or a table; the file's ending says which.
 
     Pictures: .svg, .anim.svg (plays, also as an image), .html (the player in one file), .png, .gif.
     Text: .json, .csv, .mmd and .seq.mmd (Mermaid), .dot, .graphml, .perfetto.json (times at link rate).
+    Several tokens (--tokens) go into the pictures and .json.
 
     SVG, HTML, Mermaid and DOT files carry their scenario. With --check, files are compared with what the
     engine says now: exit code 1 when one is out of date. With --fill, the blocks of Markdown files are
@@ -56,28 +60,31 @@ def export_command(scenario: Scenario, targets: tuple[Path, ...], hop: int | Non
     Example:
       tokentrip export six-cuts --to trip.svg --hop 4
       tokentrip export six-cuts --to trip.anim.svg --to trip.html
+      tokentrip export six-cuts --tokens 0,40,3:40 --to together.svg
       tokentrip export --check trip.svg README.md
       tokentrip export --fill README.md
     """
     from app.export_formats import format_of
     from app.files import write_whole
+    from app.journey import follow, hop_count
     from app.stamp import stamped
     from tracer.trip import take_trip
 
     formats = [format_of(target) for target in targets]
-    trip = take_trip(scenario)
-    if hop is not None and not 0 <= hop < len(trip.hops):
-        raise ConfigError("--hop", hop, f"must be a hop from 0 to {len(trip.hops) - 1}", "try 0, the landing")
+    journey = take_trip(scenario) if tokens is None else follow(scenario, tokens)
+    last = hop_count(journey) - 1
+    if hop is not None and not 0 <= hop <= last:
+        raise ConfigError("--hop", hop, f"must be a hop from 0 to {last}", "try 0, the landing")
+    source = click.get_current_context().meta[UNCHANGED_SOURCE] if journey.scenario == scenario else None
     written = []
     for target, write in zip(targets, formats, strict=True):
-        content = write(trip, hop)
+        content = write(journey, hop)
         if isinstance(content, str):
-            source = click.get_current_context().meta[UNCHANGED_SOURCE]
-            content = stamped(content, target.suffix.lower(), trip, source=beside(source, target), hop=hop)
-        write_whole(target, content)
-        written.append(
-            {"file": str(target), "bytes": len(content if isinstance(content, bytes) else content.encode())}
-        )
+            path = beside(source, target)
+            content = stamped(content, target.suffix.lower(), journey, source=path, hop=hop)
+        data = content.encode() if isinstance(content, str) else content
+        write_whole(target, data)
+        written.append({"file": str(target), "bytes": len(data)})
     if as_json:
         import json
 

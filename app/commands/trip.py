@@ -43,7 +43,7 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
 
 def _several(scenario: Scenario, tokens: str, as_json: bool) -> None:
     """Several tokens on one map."""
-    from app.commands.token_names import read_token_names
+    from app.token_names import read_token_names
     from tracer.several import take_trips
 
     trips = take_trips(scenario, read_token_names(tokens, scenario.replica))

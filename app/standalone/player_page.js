@@ -1,18 +1,6 @@
 "use strict";
 // The page of an exported trip: the player, its scene read from the page itself, nothing from a network.
 (function () {
-  function item(dom, name, text) {
-    return dom.make("li", {}, [dom.make("span", { class: "sample " + name }), document.createTextNode(text)]);
-  }
-
-  function legend(dom, data) {
-    return dom.make("ul", { class: "legend", "aria-label": "Legend" }, [
-      item(dom, "nvlink", "NVLink"), item(dom, "ib", "InfiniBand"), item(dom, "token", "the token"),
-      item(dom, "kv", "its K/V"), item(dom, "kv-copy", "a borrowed copy"),
-      data.replicas > 1 ? item(dom, "tints", "tints: replicas") : null,
-    ].filter(Boolean));
-  }
-
   // A GPU of the map leads to the first hop that touches it.
   function handlers(data, page) {
     const first = window.tokentrip.core.firstHops(data.hops, (hop) => hop.marks.new);
@@ -28,9 +16,9 @@
     page.player = createPlayer(data, {
       hop, speed: 1, gpus: handlers(data, page), onHop: (at) => page.predict.show(data.hops[at.index + 1]),
     });
-    const { map, counters, panel, strip, controls, live } = page.player.parts;
-    const left = dom.make("div", { class: "left" }, [map, legend(dom, data)]);
-    const right = dom.make("div", { class: "right" }, [counters, panel, page.predict.element]);
+    const { map, counters, panel, strip, controls, live, tokens } = page.player.parts;
+    const left = dom.make("div", { class: "left" }, [map, window.tokentrip.legend(data)]);
+    const right = dom.make("div", { class: "right" }, [counters, panel, tokens, page.predict.element]);
     const note = dom.make("p", { class: "strip-note", text: core.crossingsText(data.crossings_by_axis, data.island_word) });
     const dock = dom.make("div", { class: "dock" }, [controls, strip, note]);
     document.querySelector(".trip").append(left, right, dock, live);

@@ -84,3 +84,38 @@ test("crossings are told by axis", () => {
   assert.equal(core.crossingsText({ tp: 0, ep: 14, pp: 1 }, "node"), "Orange ticks are hops that cross a node: 14 by EP, 1 by PP in the whole trip.");
   assert.equal(core.crossingsText({ tp: 0 }, "island"), "No hop of this trip crosses an island.");
 });
+
+test("K/V tags stand as the last hop that changed them left them", () => {
+  const hops = [[[11, ["a"]]], [], [[11, ["b"]], [10, ["c"]]]].map((kept, i) => hop(i, "all_gather", { marks: { kept } }));
+  assert.deepEqual([...core.keptAt(hops, 1)], [[11, ["a"]]]);
+  assert.deepEqual([...core.keptAt(hops, 2)], [[11, ["b"]], [10, ["c"]]]);
+  assert.deepEqual([...core.keptAt(hops, -1)], []);
+});
+
+test("while a hop travels, tokens stand as before it but for those that leave", () => {
+  const hops = [
+    hop(0, "land", { marks: { crowds: [[8, ["0", "1"]], [11, ["2"]]], leave: [] } }),
+    hop(1, "pp_send", { marks: { crowds: [[8, ["1"]], [24, ["0"]], [27, ["2"]]], leave: [[8, ["1"]], [11, []]] } }),
+  ];
+  assert.deepEqual([...core.standing(hops, 1)], [[8, ["1"]], [11, []]]);
+  assert.deepEqual([...core.standing(hops, 0)], []);
+});
+
+test("a link is the busiest either way, and none is when nothing moves", () => {
+  assert.equal(core.isBusiest([8, 0], [0, 8, "words"]), true);
+  assert.equal(core.isBusiest([8, 1], [0, 8, "words"]), false);
+  assert.equal(core.isBusiest([8, 0], null), false);
+});
+
+test("a token's own trip keeps given picks only for the scenario's own token", () => {
+  const query = { scenario: "six-cuts", follow: "0,40", hop: "4", "picks.1": "5,27" };
+  const data = { replica: 2, position: 40, given_picks: [1] };
+  assert.deepEqual(core.ownTripQuery(query, { replica: 2, position: 40 }, data), { scenario: "six-cuts", "picks.1": "5,27" });
+  assert.deepEqual(core.ownTripQuery(query, { replica: 3, position: 0 }, data),
+    { scenario: "six-cuts", "token.replica": 3, "token.position": 0, picks: "" });
+});
+
+test("several tokens are told without comm ops, which they share", () => {
+  const told = core.liveText(hop(4, "dispatch", { takers: 3, tally: [15, 6, null, 9, "9 B"] }), 41, "node");
+  assert.equal(told, "Hop 4 of 41, layer 1. dispatch. 3 tokens. 15 GPUs touched, 6 node crossings, 9 B moved.");
+});

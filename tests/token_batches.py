@@ -1,0 +1,26 @@
+"""Several tokens of drawn scenarios: its own token and up to four others."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from strategies import scenarios
+
+from tracer.scenario import Scenario
+from tracer.several import Trips, take_trips
+
+FEW = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None,
+    max_examples=max(1, settings().max_examples // 4),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Trips:
+    scenario = Scenario.from_dict(draw(scenarios()))
+    replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
+    positions = st.integers(0, scenario.token.prompt - 1)
+    own = (scenario.replica, scenario.position)
+    names = draw(st.lists(st.tuples(replicas, positions), unique=True, max_size=5))
+    return take_trips(scenario, [own, *(name for name in names if name != own)])
