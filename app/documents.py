@@ -129,5 +129,6 @@ def _picture(
         raise ConfigError(where, f"file={file} hop={hop}", rule, "write file=trip.svg hop=0")
     number = int(hop) if hop else None
     content = format_of(Path(file))(trip, number)
-    pictures.append((folder / file, stamped(str(content), ".svg", trip, source=source, hop=number)))
+    text = str(stamped(content, ".svg", trip, source=source, hop=number))
+    pictures.append((folder / file, text))
     return f"![Map of {source}: {log_line(trip.log, trip.scenario.cluster.island_word)}]({file})\n"

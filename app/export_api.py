@@ -9,6 +9,7 @@ import flask
 from app.api import error_payload
 from app.export_formats import format_of
 from app.journey import hop_count, journey_of
+from app.stamp import stamped
 from tracer.errors import ConfigError
 
 TYPES = {
@@ -46,7 +47,8 @@ def export(name: str) -> flask.Response:
 def _trip(name: str, query: dict[str, str]) -> str | bytes:
     writer = format_of(Path(name))
     journey = journey_of(query)
-    return writer(journey, _hop(query, hop_count(journey)))
+    hop = _hop(query, hop_count(journey))
+    return stamped(writer(journey, hop), Path(name).suffix.lower(), journey, source=None, hop=hop)
 
 
 def _last_trip(name: str, query: dict[str, str]) -> str | bytes:

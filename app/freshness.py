@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.export_formats import format_of
+from app.pixel_stamp import PIXELS
 from app.stamp import Stamp, digest_of, read_stamp, totals_of
 from tracer.errors import ConfigError
 
@@ -23,19 +24,22 @@ def picture_differences(path: Path) -> list[str]:
     Raises:
         ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
     """
-    from tracer.scenario_files import read_text
+    from tracer.scenario_files import read_bytes, read_text
 
-    text = read_text(path, "--check")
-    stamp, bare = read_stamp(text, path.suffix.lower(), str(path))
-    drawn, scenarios, log = _drawn_now(path, stamp)
-    if isinstance(drawn, bytes) or digest_of(drawn) == digest_of(bare):
+    suffix = path.suffix.lower()
+    pixels = suffix in PIXELS
+    content = read_bytes(path, "--check") if pixels else read_text(path, "--check")
+    stamp, bare = read_stamp(content, suffix, str(path))
+    drawn, scenarios, log = _drawn_now(path.with_suffix(".svg") if pixels else path, stamp)
+    edited = digest_of(bare) != stamp.digest
+    if digest_of(drawn) == (stamp.drawn_from if pixels else digest_of(bare)) and not (pixels and edited):
         return []
     found = [
         *_changed("", stamp.scenario, scenarios[0].to_dict()),
         *_changed("decode", stamp.decode, scenarios[-1].to_dict() if stamp.decode else None),
         *_changed("log", stamp.log, log),
     ]
-    if digest_of(bare) != stamp.digest:
+    if edited:
         found.append("the picture itself was edited after it was exported")
     return found or ["another version of tokentrip draws it differently"]
 

@@ -81,18 +81,19 @@ def _draw(
     from app.pool_picture import draw_pools, totals_of
     from app.stamp import sealed
 
-    content = draw_pools(moved, target)
-    if isinstance(content, str):
-        source = click.get_current_context().meta[UNCHANGED_SOURCE]
-        values = {
-            "source": beside(source, target),
-            "hop": None,
-            "scenario": scenarios[0].to_dict(),
-            "log": totals_of(moved),
-            "decode_source": beside(decode, target),
-            "decode": scenarios[1].to_dict(),
-            "whole": whole,
-        }
-        content = sealed(content, target.suffix.lower(), values)
+    source = click.get_current_context().meta[UNCHANGED_SOURCE]
+    values = {
+        "source": beside(source, target),
+        "hop": None,
+        "scenario": scenarios[0].to_dict(),
+        "log": totals_of(moved),
+        "decode_source": beside(decode, target),
+        "decode": scenarios[1].to_dict(),
+        "whole": whole,
+    }
+    picture = draw_pools(moved, target)
+    content = sealed(
+        picture, target.suffix.lower(), values, lambda: draw_pools(moved, target.with_suffix(".svg"))
+    )
     write_whole(target, content)
     click.echo(f"wrote {target}", err=True)
