@@ -23,6 +23,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
     register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
@@ -185,6 +186,20 @@ def upload() -> flask.Response:
     data = flask.request.stream.read(MAX_BYTES + 1)
     try:
         return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+def batch_of_file() -> flask.Response:
+    """The batch page of a file of picks, which is read in memory, counted and forgotten."""
+    from app.reports.batch import batch_report
+    from app.reports.batch_picks import MAX_BYTES
+    from tracer.picks.in_memory import InMemory
+
+    query = flask.request.args.to_dict()
+    sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))
+    try:
+        return flask.jsonify(batch_report(query, sent))
     except ConfigError as error:
         return flask.jsonify(error_payload(error))
 

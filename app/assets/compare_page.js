@@ -13,7 +13,8 @@
   }
 
   async function load(page) {
-    const { core, fetchJson, dom } = window.tokentrip;
+    const { carry, core, fetchJson, dom } = window.tokentrip;
+    carry(core.parseQuery(page.query.a));
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     if (!page.presets.length) page.presets = (await fetchJson("/api/presets")).presets || [];
     drawBar(page);

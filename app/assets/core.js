@@ -24,6 +24,21 @@
     return (text ? "?" + text : "").replaceAll("%2C", ",");
   }
 
+  // What names the scenario in a page's query: all but the keys of a page's own view.
+  function scenarioQuery(query) {
+    const { hop, speed, rank, rows, chapter, seed_of_quiz, a, b, ...scenario } = query;
+    return scenario;
+  }
+
+  // A scenario as side A of the compare page; beside it the preset that it changes.
+  function compareQuery(scenario) {
+    const preset = scenario.scenario ?? "six-cuts";
+    const changed = Object.keys(scenario).some((key) => key !== "scenario");
+    if (!changed && preset === "six-cuts") return {};
+    const a = formatQuery({ scenario: preset, ...scenario }).slice(1);
+    return changed && preset ? { a, b: "scenario=" + preset } : { a };
+  }
+
   // A hop number from an address or a control, brought into the trip.
   function clampHop(value, count) {
     const number = Number.parseInt(value, 10);
@@ -132,7 +147,7 @@
   }
 
   const core = {
-    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
+    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;

@@ -81,7 +81,7 @@
       dom.make("h2", { text: data.mesh_line }),
       counts(dom, data.counts),
       dom.make("p", { class: "links" }, [dom.make("a", { href: "/" + here, class: "button", text: "Follow its token" }),
-        dom.make("a", { href: "/compare" + core.formatQuery({ a: "scenario=" + (page.query.scenario || "six-cuts"), b: here.slice(1) }), class: "button second", text: "Compare with " + (page.query.scenario || "six-cuts") })]),
+        dom.make("a", { href: "/compare" + core.formatQuery({ a: here.slice(1), b: "scenario=" + (page.query.scenario || "six-cuts") }), class: "button second", text: "Compare with " + (page.query.scenario || "six-cuts") })]),
       dom.picture(data.picture, "The whole trip"),
       dom.make("h3", { text: "Groups of GPU " + data.home.rank.toLocaleString("en") + ", where the token lands" }),
       groups(dom, data.home.groups),

@@ -11,6 +11,7 @@ from tests.browser.axe import serious_problems
 from tracer import load_scenario, take_trip
 from tracer.census.report import crossings_per_token, saved
 from tracer.census.take import take_census
+from tracer.contracts import compare_contracts
 from tracer.eplb_scenario import rebalanced
 from tracer.expected_traffic import expected_traffic, with_tokens
 from tracer.hardware import hardware_preset
@@ -78,12 +79,31 @@ def test_two_orders_stand_beside_each_other(page: Page, explorer_url: str) -> No
     page.get_by_label("Beside another order").select_option("tp-cp-pp-dp")
     scenario = with_tokens(load_scenario("six-cuts"), 4096)
     pair = [expected_traffic(each) for each in (scenario, with_order(scenario, "tp-cp-pp-dp"))]
-    expect(table(page, "Two orders").nth(2).locator("td")).to_have_text(
-        [format_seconds(each.seconds_per_pass) for each in pair]
-    )
+    shown = [format_seconds(each.seconds_per_pass) for each in pair]
+    change = f"{pair[1].seconds_per_pass / pair[0].seconds_per_pass:.3g}×"
+    expect(table(page, "Two orders").nth(2).locator("td")).to_have_text([*shown, change])
     assert query_of(page)["against"] == ["tp-cp-pp-dp"]
     page.reload()
     expect(table(page, "Two orders").first).to_be_visible()
+
+
+def test_axes_are_swapped_and_an_order_is_used(page: Page, explorer_url: str) -> None:
+    open_page(page, explorer_url + "traffic")
+    page.get_by_role("button", name="swap dp and pp").click()
+    expect(page.get_by_role("heading", name="tp-cp-dp-pp beside tp-cp-pp-dp")).to_be_visible()
+    page.get_by_role("group", name="The other order").get_by_role("button").click()
+    expect(page.get_by_role("heading", name="tp-cp-pp-dp beside tp-cp-dp-pp")).to_be_visible()
+    assert query_of(page)["mesh.order"] == ["tp-cp-pp-dp"]
+    swapped = expected_traffic(load_scenario("six-cuts-pp-inside-dp"))
+    expect(figure(page, "over InfiniBand")).to_have_text(format_bytes(round(swapped.ib_bytes_per_pass)))
+    page.get_by_role("button", name="Use this order, dp-tp-cp-pp").click()
+    expect(page.get_by_role("heading", name="dp-tp-cp-pp beside tp-cp-pp-dp")).to_be_visible()
+    marked = page.get_by_role("region", name="Every order").locator("tr.marked")
+    expect(marked).to_contain_text("dp-tp-cp-pp")
+    expect(marked.get_by_role("button")).to_have_count(0)
+    moved = with_order(load_scenario("six-cuts"), "dp-tp-cp-pp")
+    rows = compare_contracts(moved).rows()
+    assert cells(page, "The MoE contracts") == [list(row) for row in rows]
 
 
 def test_what_is_wrong_is_said_in_place(page: Page, explorer_url: str) -> None:

@@ -84,3 +84,17 @@ test("crossings are told by axis", () => {
   assert.equal(core.crossingsText({ tp: 0, ep: 14, pp: 1 }, "node"), "Orange ticks are hops that cross a node: 14 by EP, 1 by PP in the whole trip.");
   assert.equal(core.crossingsText({ tp: 0 }, "island"), "No hop of this trip crosses an island.");
 });
+
+test("a page's own keys stay behind, and the scenario goes along", () => {
+  const query = { scenario: "six-cuts", "mesh.ep": "8", "picks.1": "5,27", hop: "4", speed: "2", chapter: "relay" };
+  const scenario = { scenario: "six-cuts", "mesh.ep": "8", "picks.1": "5,27" };
+  assert.deepEqual(core.scenarioQuery(query), scenario);
+  assert.deepEqual(core.compareQuery(scenario), { a: "scenario=six-cuts&mesh.ep=8&picks.1=5,27", b: "scenario=six-cuts" });
+});
+
+test("compare starts with the scenario as it is, beside its preset when it changes one", () => {
+  assert.deepEqual(core.compareQuery({}), {});
+  assert.deepEqual(core.compareQuery({ scenario: "six-cuts" }), {});
+  assert.deepEqual(core.compareQuery({ scenario: "qwen3-235b" }), { a: "scenario=qwen3-235b" });
+  assert.deepEqual(core.compareQuery({ scenario: "", "mesh.dp": "4" }), { a: "scenario=&mesh.dp=4" });
+});
