@@ -9,9 +9,10 @@
     return document.getElementById("job") !== null;
   }
 
-  function start(query, show) {
+  // `show` gets the answer, `over` hears that the reader cancelled.
+  function start(query, show, over) {
     turn += 1;
-    asked = { turn, show };
+    asked = { turn, show, over };
     window.dash_clientside.set_props("job-query", { data: { query, turn } });
   }
 
@@ -31,7 +32,13 @@
     return window.dash_clientside.no_update;
   }
 
-  document.addEventListener("click", (event) => { if (event.target.id === "job-cancel") asked = null; });
+  function cancelled() {
+    const { over } = asked || {};
+    asked = null;
+    over?.();
+  }
+
+  document.addEventListener("click", (event) => { if (event.target.id === "job-cancel") cancelled(); });
   window.dash_clientside = Object.assign({}, window.dash_clientside, { tokentrip: { jobAnswered } });
   window.tokentrip = Object.assign(window.tokentrip || {}, { job: { canRun, start, stop } });
 })();

@@ -148,7 +148,10 @@
     job: (page, block) => {
       const { dom, job } = window.tokentrip;
       if (!job.canRun()) return dom.make("p", { class: "help", text: block.without });
-      const begin = (event) => { event.target.disabled = true; job.start(page.query, (data) => answer(page, data)); };
+      const begin = ({ target }) => {
+        target.disabled = true;
+        job.start(page.query, (data) => answer(page, data), () => { target.disabled = false; });
+      };
       return dom.make("div", { class: "offer" }, [dom.make("p", { text: block.text }), dom.make("button", { type: "button", class: "button", text: block.start, onclick: begin })]);
     },
     chart: (page, block) => {

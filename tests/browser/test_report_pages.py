@@ -193,7 +193,8 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     expect_drawn(page)
     page.get_by_label("Tokens, up to").fill("70000")
     page.get_by_label("Tokens, up to").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("from 1 to 65,536")
+    expect(page.get_by_role("button", name="Count 70,000 tokens")).to_have_count(0)
+    expect(page.locator(".report")).to_contain_text("More than 65,536 tokens are counted in the background")
 
 
 PAGES = ["numbers?hop=5", "traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]
