@@ -11,6 +11,7 @@ from app.reports.batch_balance import balance_blocks
 from app.reports.batch_picks import AT_ONCE, Asked, sent_picks
 from app.reports.blocks import (
     Block,
+    alert,
     chart,
     counts,
     heading,
@@ -72,7 +73,10 @@ def _drawn(scenario: Scenario, asked: Asked, progress: Progress | None) -> list[
     """Drawn picks, counted; a batch too large to wait for is offered instead."""
     picks = asked.drawn(scenario)
     if asked.tokens <= AT_ONCE or progress is not None:
-        return _counted(scenario, picks, asked, progress)
+        try:
+            return _counted(scenario, picks, asked, progress)
+        except ConfigError as error:
+            return [alert(error)]
     said = f"More than {AT_ONCE:,} tokens are counted in the background."
     command = f"`tokentrip census SCENARIO --tokens {asked.tokens}`"
     without = f"{said} This server names no folder for such jobs (TOKENTRIP_JOBS); {command} counts them."
