@@ -25,6 +25,7 @@ from tracer.pools import Pools
 from tracer.timing.rendezvous import waiting_share
 from tracer.timing.report import time_report
 from tracer.timing.roofline import expert_points, expert_roof
+from tracer.timing.training import train
 from tracer.timing.units import format_seconds
 from tracer.traffic_text import traffic_rows
 from tracer.trip_text import format_bytes
@@ -173,6 +174,21 @@ def test_time_shows_the_engine_s_report(page: Page, explorer_url: str) -> None:
     page.get_by_label("Micro-batches").fill("1000")
     page.get_by_label("Micro-batches").press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("from 1 to 256")
+
+
+def test_time_draws_decode_and_training_pipelines(page: Page, explorer_url: str) -> None:
+    open_page(page, explorer_url + "time?tokens=4096")
+    scenario = load_scenario("six-cuts")
+    report = time_report(scenario, tokens=4096)
+    assert report.whole is not None
+    found = train(report.whole, 8)
+    assert cells(page, "DualPipe in figures")[0][1] == format_seconds(found.schedule.makespan)
+    page.get_by_label("Phase").select_option("decode")
+    decode = time_report(scenario.with_phase("decode"), tokens=4096).decode
+    assert decode is not None
+    expect(figure(page, "a token of one request")).to_have_text(format_seconds(decode.seconds_per_token))
+    expect(page.get_by_role("img", name="The decode pipeline, a row a stage")).to_be_visible()
+    assert query_of(page)["timed"] == ["decode"]
 
 
 def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
