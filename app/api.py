@@ -143,6 +143,13 @@ def time_payload(query: dict[str, str]) -> Payload:
     return time_report_blocks(query)
 
 
+def trace_payload(query: dict[str, str]) -> Payload:
+    """The timelines of the time page, for a trace viewer."""
+    from app.reports.time import time_trace
+
+    return time_trace(query)
+
+
 def batch_payload(query: dict[str, str]) -> Payload:
     """The batch page."""
     from app.reports.batch import batch_report
@@ -215,6 +222,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "decode": decode_payload,
     "roofline": roofline_payload,
     "time": time_payload,
+    "trace": trace_payload,
     "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,

@@ -146,9 +146,24 @@
     return list[1].split(/, | or /).map((each) => each.replaceAll("'", "")).filter((each) => /^[\w-]+$/.test(each));
   }
 
+  // A name as part of a file's name.
+  function slug(text) {
+    return text.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^-|-$/g, "");
+  }
+
+  function csvText(heads, rows) {
+    const cell = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
+    return [heads, ...rows].map((row) => row.map((each) => cell(String(each))).join(",") + "\r\n").join("");
+  }
+
+  function jsonText(value) {
+    return JSON.stringify(value, null, 1) + "\n";
+  }
+
   const core = {
     ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
+    slug, csvText, jsonText,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

@@ -69,9 +69,9 @@
   function show(page, data) {
     page.data = data;
     if (data.controls.some((each) => each.wrong)) page.sent = {};
-    const { core, dom } = window.tokentrip;
+    const { core, dom, downloadMenu, reportFiles } = window.tokentrip;
     const focused = page.form.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    page.form.replaceChildren(...data.controls.flatMap((each) => [dom.labelled(each.label, control(page, each)), ...(each.kind === "file" ? aboutFile(page, each) : [])]));
+    page.form.replaceChildren(...data.controls.flatMap((each) => [dom.labelled(each.label, control(page, each)), ...(each.kind === "file" ? aboutFile(page, each) : [])]), downloadMenu(() => reportFiles(page)));
     if (focused) page.form.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus();
     clear(page);
     page.body.replaceChildren(dom.make("p", { class: "place", text: data.title }), ...data.blocks.map((each) => BLOCKS[each.kind](page, each)));

@@ -9,12 +9,14 @@ from app.query import scenario_of
 from app.reports.blocks import Block, choice_control, counts, heading, note, number_control, table
 from app.reports.numbers import whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
-from app.reports.time_pipelines import gantt, pipeline_blocks
+from app.reports.time_pipelines import gantt, pipeline_blocks, training_lines
 from tracer.errors import one_of
+from tracer.exporters.perfetto import trace_of
 from tracer.hardware import hardware_preset_names
 from tracer.timing import timeline
 from tracer.timing.profiles import PEAK, profile_names
 from tracer.timing.report import TimeReport, time_report
+from tracer.timing.timelines import timelines_of
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
@@ -49,6 +51,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             *straggler_blocks(scenario),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
+        "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],
     }
 
 
@@ -66,6 +69,16 @@ def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
     batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
     profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
     return time_report(scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu), batches
+
+
+def time_trace(query: dict[str, str]) -> dict[str, Any]:
+    """The timelines that the page draws, as a Chrome trace.
+
+    Raises:
+        ConfigError: as :func:`timed`.
+    """
+    report, batches = timed(query)
+    return trace_of(*timelines_of(report), *training_lines(report, batches))
 
 
 def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[str, str]) -> list[Block]:

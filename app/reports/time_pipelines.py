@@ -53,6 +53,16 @@ def pipeline_blocks(report: TimeReport, micro_batches: int) -> list[Block]:
     return [*_forward(report.pipeline), *_training(report.whole, micro_batches)]
 
 
+def training_lines(report: TimeReport, micro_batches: int) -> list[Timeline]:
+    """DualPipe's timeline where the page draws it."""
+    if report.pipeline is None or report.whole is None:
+        return []
+    try:
+        return [timeline.of_dualpipe(train(report.whole, micro_batches).schedule)]
+    except ConfigError:
+        return []
+
+
 def _forward(pipeline: Pipeline) -> list[Block]:
     stages, batches = pipeline.start.shape
     rows = [

@@ -98,3 +98,9 @@ test("compare starts with the scenario as it is, beside its preset when it chang
   assert.deepEqual(core.compareQuery({ scenario: "qwen3-235b" }), { a: "scenario=qwen3-235b" });
   assert.deepEqual(core.compareQuery({ scenario: "", "mesh.dp": "4" }), { a: "scenario=&mesh.dp=4" });
 });
+
+test("tables are written as CSV, with quotes where a cell needs them", () => {
+  assert.equal(core.csvText(["", "a,b"], [["x", 1], ['say "y"', "two\nlines"]]), ',"a,b"\r\nx,1\r\n"say ""y""","two\nlines"\r\n');
+  assert.equal(core.slug("Bytes a GPU sends, axis by axis: K/V"), "bytes-a-gpu-sends-axis-by-axis-k-v");
+  assert.deepEqual(JSON.parse(core.jsonText({ a: [1] })), { a: [1] });
+});
