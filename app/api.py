@@ -23,6 +23,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
     register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
 
@@ -146,6 +147,13 @@ def time_payload(query: dict[str, str]) -> Payload:
     return time_report_blocks(query)
 
 
+def trace_payload(query: dict[str, str]) -> Payload:
+    """The timelines of the time page, for a trace viewer."""
+    from app.reports.time import time_trace
+
+    return time_trace(query)
+
+
 def batch_payload(query: dict[str, str]) -> Payload:
     """The batch page."""
     from app.reports.batch import batch_report
@@ -193,6 +201,20 @@ def upload() -> flask.Response:
         return flask.jsonify(error_payload(error))
 
 
+def batch_of_file() -> flask.Response:
+    """The batch page of a file of picks, which is read in memory, counted and forgotten."""
+    from app.reports.batch import batch_report
+    from app.reports.batch_picks import MAX_BYTES
+    from tracer.picks.in_memory import InMemory
+
+    query = flask.request.args.to_dict()
+    sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))
+    try:
+        return flask.jsonify(batch_report(query, sent))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
 BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
@@ -204,6 +226,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "decode": decode_payload,
     "roofline": roofline_payload,
     "time": time_payload,
+    "trace": trace_payload,
     "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,

@@ -24,7 +24,7 @@ MAX_QUERY = 16_384
 PAGE_KEYS = (
     "scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz",
     "tokens", "against", "decode", "loads", "hardware", "profile", "micro_batches", "popularity", "skew",
-    "slots", "cv", "follow",
+    "slots", "cv", "follow", "timed",
 )  # fmt: skip
 _TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 

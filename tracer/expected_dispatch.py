@@ -7,6 +7,7 @@ for an island where the home has no relay.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm
@@ -100,8 +101,7 @@ def _stage_of(scenario: Scenario, layer: int) -> int:
 def _stage_groups(scenario: Scenario, stage: int) -> Int64s:
     """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
     groups = scenario.mesh.groups("dispatch").astype(np.int64)
-    kept = np.array([scenario.mesh.stage_of(int(first)) == stage for first in groups[:, 0]])
-    found: Int64s = groups[kept]
+    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
     return found
 
 
@@ -109,12 +109,16 @@ def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
     """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
     islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    # Most groups are others moved along by whole islands: those are counted at once.
+    seen = np.concatenate([islands - islands[:, :1], indices, eps], axis=1).astype(np.int64)
+    rows = Counter(row.tobytes() for row in seen)
     shapes: dict[_Group, int] = {}
-    for row in range(len(ranks)):
+    for row, times in rows.items():
+        alike = np.frombuffer(row, np.int64).reshape(3, -1).tolist()
         numbers: dict[int, int] = {}
-        renamed = tuple(numbers.setdefault(int(i), len(numbers)) for i in islands[row])
-        group = _Group(renamed, tuple(indices[row].tolist()), tuple(eps[row].tolist()))
-        shapes[group] = shapes.get(group, 0) + 1
+        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in alike[0])
+        group = _Group(renamed, tuple(alike[1]), tuple(alike[2]))
+        shapes[group] = shapes.get(group, 0) + times
     _check_work(sum(len(group.islands) ** 2 for group in shapes))
     return shapes
 

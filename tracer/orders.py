@@ -85,6 +85,16 @@ def distinct_orders(mesh: Mesh) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield first, tuple(order for order in orders if order != first)
 
 
+def swapped(order: str, one: str, other: str) -> str:
+    """An order with two of its axes in each other's place.
+
+    >>> swapped("tp-cp-dp-pp", "dp", "pp")
+    'tp-cp-pp-dp'
+    """
+    places = {one: other, other: one}
+    return "-".join(places.get(name, name) for name in order.split("-"))
+
+
 def with_order(scenario: Scenario, order: str) -> Scenario:
     """The same sizes laid out in another order; a token named by GPU keeps its replica and position.
 

@@ -10,7 +10,7 @@
     page.bar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip learn" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Learn" }), page.bar, page.body);
-    page.go = (query) => { page.query = query; load(page); };
+    page.go = (place) => { page.query = { ...core.scenarioQuery(page.query), ...place }; load(page); };
     load(page);
     return { destroy: () => page.player?.destroy() };
   }
@@ -24,7 +24,8 @@
   }
 
   async function load(page) {
-    const { core, fetchJson, dom } = window.tokentrip;
+    const { carry, core, fetchJson, dom } = window.tokentrip;
+    carry(page.query);
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     const quiz = page.query.chapter === QUIZ;
     page.frame.setAttribute("aria-busy", "true");

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.census.result import Census
+    from tracer.census.run import Progress
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
@@ -124,17 +124,17 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
     )
 
 
-def _progress() -> Callable[[int], None] | None:
+def _progress() -> Progress | None:
     """Blocks done, on a terminal's standard error, once a second has passed."""
     if not sys.stderr.isatty():
         return None
     started = last = time.monotonic()
 
-    def show(done: int) -> None:
+    def show(done: int, blocks: int) -> None:
         nonlocal last
         now = time.monotonic()
         if now - started > QUIET_SECONDS and now - last > QUIET_SECONDS / 4:
             last = now
-            click.echo(f"\r{done:,} blocks counted", nl=False, err=True)
+            click.echo(f"\r{done:,} of {blocks:,} blocks counted", nl=False, err=True)
 
     return show

@@ -104,13 +104,8 @@ def _print_json(report: TimeReport, published: bool) -> None:
 
 
 def trace_text(report: TimeReport) -> str:
-    """The report's timelines as Chrome trace JSON: the trip, the overlap and the pipeline."""
+    """The report's timelines as Chrome trace JSON."""
     from tracer.exporters.perfetto import to_perfetto
-    from tracer.timing import timeline
+    from tracer.timing.timelines import timelines_of
 
-    lines = [timeline.of_trip(report.trip, report.times)]
-    if report.overlap is not None:
-        lines.append(timeline.of_streams(report.overlap.placed, "two-batch overlap"))
-    if report.pipeline is not None:
-        lines.append(timeline.of_pipeline(report.pipeline))
-    return to_perfetto(*lines)
+    return to_perfetto(*timelines_of(report))

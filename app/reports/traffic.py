@@ -1,12 +1,17 @@
-"""Traffic: what each axis sends, with its formula; every order ranked; two orders beside each other."""
+"""Traffic: what each axis sends, with its formula; orders and contracts of the experts side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from app.query import scenario_of
 from app.reports.blocks import (
     Block,
+    action,
+    alert,
+    buttons,
     chart,
     choice_control,
     counts,
@@ -17,8 +22,10 @@ from app.reports.blocks import (
 )
 from app.reports.numbers import whole_of
 from layouts.charts.bars import Series, bars_figure
+from tracer.contracts import compare_contracts
+from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.orders import Orders, rank_orders, with_order
+from tracer.orders import Orders, rank_orders, swapped, with_order
 from tracer.step_rows import pass_words, step_tokens, with_tokens
 from tracer.timing.units import format_seconds
 from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
 
 MAX_RANKED = 1 << 16
 UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
+UNCOMPARED = f"Contracts are compared here for up to {MAX_RANKED:,} GPUs."
+Sum = tuple[str, float, Callable[[float], str]]
+"""A figure's name, its value, and how it is written."""
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
@@ -49,8 +59,10 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
         "controls": _controls(scenario, orders, tokens, against),
         "blocks": [
             *_axes(traffic),
+            *_swaps_to_try(scenario),
             *(_swapped(traffic, against) if against else []),
             *(_orders(orders) if orders else [note(UNRANKED)]),
+            *(_contracts(scenario) if orders else [note(UNCOMPARED)]),
         ],
     }
 
@@ -99,7 +111,10 @@ def _axes(traffic: ExpectedTraffic) -> list[Block]:
     rows = [[_name(row[0], row[1]), *row[2:]] for row in traffic_rows(traffic)]
     figure = bars_figure(names, series, "bytes a GPU sends")
     return [
-        counts(f"One {pass_words(traffic.scenario)}, averaged over all GPUs", _sums(traffic)),
+        counts(
+            f"One {pass_words(traffic.scenario)}, averaged over all GPUs",
+            [(s, f(v)) for s, v, f in _sums(traffic)],
+        ),
         heading(f"Axis by axis, in {traffic.scenario.phase}"),
         chart("Bytes a GPU sends, axis by axis, NVLink and InfiniBand", figure, height=120 + 40 * len(lines)),
         table("What each axis sends", ["axis", *HEADINGS[2:]], rows),
@@ -107,31 +122,96 @@ def _axes(traffic: ExpectedTraffic) -> list[Block]:
     ]
 
 
-def _sums(traffic: ExpectedTraffic) -> list[tuple[str, str]]:
+def _bytes(value: float) -> str:
+    return format_bytes(round(value))
+
+
+def _sums(traffic: ExpectedTraffic) -> list[Sum]:
     word = "step" if traffic.scenario.decodes else "pass"
     return [
-        (f"over InfiniBand, a GPU and {word}", format_bytes(round(traffic.ib_bytes_per_pass))),
-        (f"over NVLink, a GPU and {word}", format_bytes(round(traffic.nvlink_bytes_per_pass))),
-        ("when hops follow one another", format_seconds(traffic.seconds_per_pass)),
+        (f"over InfiniBand, a GPU and {word}", traffic.ib_bytes_per_pass, _bytes),
+        (f"over NVLink, a GPU and {word}", traffic.nvlink_bytes_per_pass, _bytes),
+        ("when hops follow one another", traffic.seconds_per_pass, format_seconds),
     ]
+
+
+def _lines(traffic: ExpectedTraffic) -> list[Sum]:
+    found: list[Sum] = []
+    for line in traffic.lines:
+        name = f"{_name(line.axis, line.part)}, a {line.per}"
+        found.append((f"{name}: InfiniBand", line.ib_bytes, _bytes))
+        found.append((f"{name}: time", line.seconds, format_seconds))
+    return found
+
+
+def _use(order: str, own: str) -> Block:
+    """A button that lays the mesh out in an order, with the one it had beside it."""
+    return action("Use this order", {"mesh.order": order, "against": own}, says=f"Use this order, {order}")
+
+
+def _swaps_to_try(scenario: Scenario) -> list[Block]:
+    """A button for each pair of axes that are larger than 1."""
+    own = "-".join(scenario.mesh.dense.names)
+    large = [name for name in scenario.mesh.dense.names if scenario.mesh.size_of(name) > 1]
+    tries = [
+        action(f"swap {one} and {other}", {"against": swapped(own, one, other)})
+        for one, other in combinations(large, 2)
+    ]
+    return [heading("Swap two axes and see the difference"), buttons("Swap two axes", tries)] if tries else []
 
 
 def _swapped(traffic: ExpectedTraffic, order: str) -> list[Block]:
     """Both orders line by line; the engine lays the ranks out anew."""
-    other = expected_traffic(with_order(traffic.scenario, order))
-    rows = [[label, one, two] for (label, one), (_, two) in zip(_sums(traffic), _sums(other), strict=True)]
-    for one, two in zip(traffic.lines, other.lines, strict=True):
-        name = f"{_name(one.axis, one.part)}, a {one.per}"
-        rows.append(
-            [f"{name}: InfiniBand", format_bytes(round(one.ib_bytes)), format_bytes(round(two.ib_bytes))]
-        )
-        rows.append([f"{name}: time", format_seconds(one.seconds), format_seconds(two.seconds)])
     own = "-".join(traffic.scenario.mesh.dense.names)
+    title = heading(f"{own} beside {order}")
+    try:
+        other = expected_traffic(with_order(traffic.scenario, order))
+    except ConfigError as error:
+        return [title, alert(error)]
+    pairs = zip([*_sums(traffic), *_lines(traffic)], [*_sums(other), *_lines(other)], strict=True)
+    rows = [
+        [name, written(one), written(two), _ratio(one, two)] for (name, one, written), (_, two, _) in pairs
+    ]
     differs = [i for i, row in enumerate(rows) if row[1] != row[2]]
     return [
-        heading(f"{own} beside {order}"),
-        table("Two orders", ["", own, order], rows, marked=differs),
+        title,
+        table("Two orders", ["", own, order, "change"], rows, marked=differs),
+        buttons("The other order", [_use(order, own)]),
     ]
+
+
+def _ratio(one: float, two: float) -> str:
+    """What a figure becomes, as a factor."""
+    if f"{one:.9g}" == f"{two:.9g}":
+        return "same"
+    return f"{two / one:.3g}×" if one else "new"
+
+
+def _contracts(scenario: Scenario) -> list[Block]:
+    """The ways to run a MoE block beside each other, with and without de-duplication."""
+    if not scenario.need_model().moe_layers:
+        return []
+    compared = compare_contracts(scenario)
+    # Pulled weights do not depend on the tokens: beside them nothing else would be seen.
+    entries = [entry for entry in compared.entries if entry.name != "dwdp"]
+    series = [
+        Series("NVLink", [entry.nvlink_bytes for entry in entries], "var(--nvlink)"),
+        Series("InfiniBand", [entry.ib_bytes for entry in entries], "var(--ib)", pattern="/"),
+    ]
+    figure = bars_figure([entry.name for entry in entries], series, "bytes a GPU and MoE layer")
+    return [
+        heading("TP, EP, all rows or weights: what a MoE layer moves"),
+        chart(
+            "Bytes a GPU moves in a MoE layer when tokens or sums move",
+            figure,
+            height=120 + 40 * len(entries),
+        ),
+        table("The MoE contracts", compared.headings(), compared.rows()),
+        note(compared.note),
+    ]
+
+
+HEADS = ("#", "order", "over IB", "time", "by time", "why")
 
 
 def _orders(orders: Orders) -> list[Block]:
@@ -152,11 +232,13 @@ def _orders(orders: Orders) -> list[Block]:
         for place, entry in enumerate(ranked, 1)
     ]
     given = [i for i, entry in enumerate(ranked) if entry.is_given]
+    own = "-".join(orders.scenario.mesh.dense.names)
+    uses = [None if entry.is_given else _use(entry.order, own) for entry in ranked]
     names = [entry.order for entry in ranked]
     figure = bars_figure(names, series, "bytes a GPU and pass")
     return [
         heading("Every order, ranked by what crosses islands"),
         chart("Bytes a GPU and pass of every order", figure, height=120 + 26 * len(ranked)),
-        table("Every order", ["#", "order", "over IB", "time", "by time", "why"], rows, marked=given),
+        table("Every order", HEADS, rows, marked=given, actions=uses),
         *(note(f"Refused: {order}: {why}") for order, why in orders.refused),
     ]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 1 << 29
 MAX_COUNT_BYTES = 1 << 29
+MAX_STAGE_RANKS = 1 << 12
 WORD_BITS = 64
 
 
@@ -91,6 +92,7 @@ class CensusLayout:
     @classmethod
     def of(cls, scenario: Scenario) -> CensusLayout:
         """The layout of a scenario."""
+        _check_squares(scenario)
         stages = _stage_groups(scenario)
         groups = [group for stage in stages for group in stage]
         largest = max(int(np.bincount(group.lanes).max()) for group in groups)
@@ -229,6 +231,19 @@ def _check_table_bytes(size: int) -> None:
             f"{size / 1e9:.1f} GB of tables",
             f"is more than the {MAX_TABLE_BYTES / 1e9:.1f} GB that a census holds",
             "take a smaller dispatch group, or replicas whose counts have a small common multiple",
+        )
+
+
+def _check_squares(scenario: Scenario) -> None:
+    """Four matrices over a stage's ranks are kept while traffic is summed."""
+    mesh = scenario.mesh
+    if mesh.stage_size > MAX_STAGE_RANKS:
+        enough = -(-mesh.size_of("etp") * mesh.size_of("ep") // (mesh.size_of("tp") * mesh.size_of("cp")))
+        raise ConfigError(
+            "mesh",
+            f"{mesh.world_size:,} ranks",
+            f"has stages of {mesh.stage_size:,} ranks; a census holds matrices of up to {MAX_STAGE_RANKS:,}",
+            f"take fewer replicas, such as dp {enough}: dispatch groups that lie alike count alike",
         )
 
 

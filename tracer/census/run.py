@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
+Progress = Callable[[int, int], None]
+"""Told how many blocks are done, and of how many."""
+
+
 BLOCK_PICKS = 1 << 20
 SMALL_BATCH = 1 << 22
 """Picks of a batch below which the kernel that serves every k and dtype is used: it is compiled once."""
@@ -157,6 +161,11 @@ def _refuse_repeat(block: Block, picks: Picks, flat: int) -> None:
     )
 
 
+def part_of(progress: Progress, part: int, parts: int) -> Progress:
+    """The progress of one of several walks of one length, told on as that of all together."""
+    return lambda done, blocks: progress(part * blocks + done, parts * blocks)
+
+
 def count_blocks(
     walk: Walk,
     blocks: list[Block],
@@ -164,11 +173,11 @@ def count_blocks(
     slot_of: Callable[[Block], int],
     totals: list[Counts],
     threads: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Add all blocks to ``totals[slot_of(block)]``; every thread keeps its own counts until the end.
 
-    ``progress`` is told how many blocks are done.
+    ``progress`` is told how many blocks are done, and of how many.
 
     Raises:
         ConfigError: as :meth:`Walk.count`.
@@ -184,7 +193,7 @@ def count_blocks(
                 own[slot] = Counts(*(np.zeros_like(getattr(totals[slot], n)) for n in Counts.__slots__))
             walk.count(block, own[slot])
             if progress is not None:
-                progress(next(done))
+                progress(next(done), len(blocks))
         return own
 
     with ThreadPoolExecutor(max(1, min(threads, len(blocks)))) as pool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tracer.census.counts import Counts
 from tracer.census.homes import EvenHomes, GivenHomes, TokenHomes
 from tracer.census.layout import CensusLayout
 from tracer.census.result import Census, CensusPart
-from tracer.census.run import LayerTables, Walk, count_blocks
+from tracer.census.run import LayerTables, Progress, Walk, count_blocks
 from tracer.census.traffic import stage_traffic
 from tracer.errors import ConfigError, whole_number
 from tracer.picks.source import WithShared
@@ -30,7 +29,7 @@ def take_census(
     by_layer: bool = False,
     threads: int = 2,
     check_repeats: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Census:
     """Count every pick of a batch.
 

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from io import RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracer.picks.in_memory import Readable
     from tracer.picks.source import Picks
 
 
@@ -106,25 +107,37 @@ def _fill(file: RawIOBase, room: memoryview) -> None:
         done += count
 
 
-def read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def read_header(path: Readable) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """(shape, whether in Fortran order, dtype, offset of the data) of a ``.npy`` file.
 
     Raises:
         ConfigError: for a file that is missing, no ``.npy``, or holds Python objects.
     """
     try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
-    except (OSError, ValueError) as error:
+        file = path.open("rb")
+    except OSError as error:
         raise ConfigError(
             "picks", str(path), f"cannot be read: {error}", "give a .npy of integers"
         ) from error
+    with file:
+        return *header_of(file, str(path)), file.tell()
+
+
+def header_of(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """(shape, whether in Fortran order, dtype) at the start of an open ``.npy``.
+
+    Raises:
+        ConfigError: for anything but an array without Python objects.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
+        shape, fortran, dtype = read(file)
+    except (OSError, ValueError) as error:
+        raise ConfigError("picks", name, f"cannot be read: {error}", "give a .npy of integers") from error
     if dtype.hasobject:
-        raise ConfigError("picks", str(path), "holds Python objects", "save an array of integers")
-    return tuple(shape), fortran, dtype, offset
+        raise ConfigError("picks", name, "holds Python objects", "save an array of integers")
+    return tuple(shape), fortran, dtype
 
 
 def _read_header_2_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -132,7 +145,7 @@ def _read_header_2_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return shape, fortran, dtype
 
 
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Readable) -> dict[str, NDArray[Any]]:
     """Arrays of a ``.npy`` (under the name ``picks``) or ``.npz`` file, whole in memory.
 
     Raises:

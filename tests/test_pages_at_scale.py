@@ -1,0 +1,58 @@
+"""Pages of figures on 1,048,576 GPUs: they answer, or name the part that they leave out and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.query import scenario_of
+from tracer import ConfigError
+
+MILLION = {"mesh.dp": "131072", "cluster.nodes": "", "picks": ""}
+
+
+def said(blocks: list[dict[str, Any]]) -> str:
+    return " ".join(block.get("text", "") for block in blocks)
+
+
+def test_roofline_time_and_decode_answer() -> None:
+    pytest.importorskip("plotly")
+    from app.reports.decode import decode_report
+    from app.reports.roofline import roofline_report
+    from app.reports.time import time_report_blocks
+
+    assert scenario_of(MILLION).mesh.world_size == 1 << 20
+    rows = next(b for b in roofline_report(MILLION)["blocks"] if b.get("caption") == "Batches")["rows"]
+    assert rows[0][0] == "prefill: 256 tokens"
+    assert len(time_report_blocks(MILLION)["blocks"]) > 5
+    decode = decode_report(MILLION)["blocks"]
+    cells = next(block for block in decode if block.get("caption") == "Prefill and decode")["rows"]
+    assert cells[0][1].startswith("131072 replicas")
+    assert "4 of them meet" in cells[0][1]
+
+
+def test_batch_and_traffic_name_what_they_leave_out() -> None:
+    pytest.importorskip("plotly")
+    pytest.importorskip("numba")
+    from app.reports.batch import batch_report
+    from app.reports.traffic import UNCOMPARED, UNRANKED, traffic_report
+
+    found = said(batch_report(MILLION)["blocks"])
+    assert "has stages of 524,288 ranks; a census holds matrices of up to 4,096" in found
+    assert "such as dp 4" in found
+    counted = batch_report({**MILLION, "mesh.dp": "4", "tokens": "64"})["blocks"]
+    assert counted[0]["kind"] == "counts"
+    notes = said(traffic_report(MILLION)["blocks"])
+    assert UNRANKED in notes
+    assert UNCOMPARED in notes
+
+
+def test_the_engine_says_the_same_of_a_census() -> None:
+    pytest.importorskip("numba")
+    from tracer.census.take import take_census
+    from tracer.picks.draws import DrawnPicks
+
+    scenario = scenario_of(MILLION)
+    with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has stages of 524,288 ranks"):
+        take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 8))
