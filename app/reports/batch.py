@@ -8,6 +8,7 @@ import numpy as np
 
 from app.query import scenario_of
 from app.reports.batch_balance import balance_blocks
+from app.reports.batch_permutation import permutation_blocks
 from app.reports.batch_picks import AT_ONCE, Asked, sent_picks
 from app.reports.blocks import (
     Block,
@@ -99,6 +100,7 @@ def _counted(
         counts("The batch in all", _sums(census)),
         *_matrix(scenario, census),
         *_loads(census),
+        *permutation_blocks(scenario, picks, census.layers[0]),
         *balance_blocks(scenario, picks, asked.slots, progress),
         *(note(text) for text in census.notes),
     ]
