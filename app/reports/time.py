@@ -9,6 +9,7 @@ from app.query import scenario_of
 from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
 from app.reports.numbers import whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
+from app.reports.time_serving import serving_blocks
 from layouts.charts.gantt import gantt_figure
 from tracer.hardware import hardware_preset_names
 from tracer.timing import timeline
@@ -55,6 +56,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             *_overlap(report),
             *contract_blocks(scenario, report, gpu, profile),
             *straggler_blocks(scenario),
+            *(serving_blocks() if report.choice else []),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
     }
