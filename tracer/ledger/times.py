@@ -79,8 +79,8 @@ def serving() -> LedgerLine:
         + " ms",
         slower and given.worst_error <= WITHIN,
         f"not fitted: median and worst error of TPS/GPU {measured.median_error:.0%}, "
-        f"{measured.worst_error:.0%}, of TTFT {first.median_error:.0%}, {first.worst_error:.0%}: the queue is "
-        f"longer than what is published explains. By the published TTFT TPS/GPU is within "
+        f"{measured.worst_error:.0%}, of TTFT {first.median_error:.0%}, {first.worst_error:.0%}: its queue "
+        f"is longer than what is published explains. By the published TTFT TPS/GPU is within "
         f"{given.worst_error:.0%}",
     )
 
