@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.axis_traffic import AxisTraffic, plain_line, split_line
+from tracer.axis_traffic import AxisTraffic, plain_line, shared_line
 from tracer.decode_attention import attention_way
 from tracer.dtype import BYTES
 from tracer.hop import HopKind
@@ -79,16 +79,14 @@ def _partials_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     why = "size a partial output"
     heads = model.need("heads", why) // scenario.mesh.size_of("tp")
     width = model.need("kv_lora_rank" if model.mla else "v_head_dim", why)
-    count, share = peers * tokens / cp, _shard_share(scenario)
-    elements, size = count * heads * (width + 2), count * partial_bytes(scenario)
-    return split_line(
+    count = peers * tokens / cp
+    return shared_line(
         scenario.cluster,
         "cp",
         str(HopKind.PARTIALS_RETURN),
-        elements=elements,
-        size=size,
-        nvlink=(elements * (1 - share), size * (1 - share)),
-        ib=(elements * share, size * share),
+        elements=count * heads * (width + 2),
+        size=count * partial_bytes(scenario),
+        ib_share=_shard_share(scenario),
         formula=f"{formula}·(T/cp)·(n_h/tp)·({'kv_lora' if model.mla else 'd_v'} + m, ℓ)",
         numbers=f"{peers}·({tokens}/{cp})·{heads}·({width}+2)",
         times=model.layers,
@@ -127,19 +125,15 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     split = scenario.plan.sp == Sp.MEGATRON
     row, logits = model.need("hidden", "size a row") if split else 0, -(-model.vocab // tp)
     count = (tp - 1) * tokens / (tp * cp)
-    size = count * (row * BYTES[scenario.dtype.activations] + logits * BYTES[scenario.dtype.logits])
-    elements = count * (row + logits)
     last = [0] * (scenario.mesh.stages - 1) + [1]
-    share = crossing_share(scenario, "tp", last)
     copied = "d + " if split else ""
-    line = split_line(
+    line = shared_line(
         scenario.cluster,
         "tp",
         "lm_head",
-        elements=elements,
-        size=size,
-        nvlink=(elements * (1 - share), size * (1 - share)),
-        ib=(elements * share, size * share),
+        elements=count * (row + logits),
+        size=count * (row * BYTES[scenario.dtype.activations] + logits * BYTES[scenario.dtype.logits]),
+        ib_share=crossing_share(scenario, "tp", last),
         formula=f"(tp-1)/tp·(T/cp)·({copied}V/tp), last stage",
         numbers=f"{tp - 1}/{tp}·({tokens}/{cp})·({f'{row} + ' if split else ''}{logits})",
         times=1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.axis_traffic import AxisTraffic, split_line
+from tracer.axis_traffic import AxisTraffic, shared_line, split_line
 from tracer.dtype import BYTES, dispatch_row_bytes
 from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies, expected_messages
 from tracer.hop import HopKind, Part, Where
@@ -138,14 +138,13 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
-    return split_line(
+    return shared_line(
         scenario.cluster,
         "ep",
         "moe",
         elements=elements,
         size=total,
-        nvlink=(elements * (1 - share), total * (1 - share)),
-        ib=(elements * share, total * share),
+        ib_share=share,
         formula=f"2·(etp·ep-1)·{formula}·d",
         numbers=f"2·{peers}·{numbers}·{hidden}",
         times=model.moe_layers,

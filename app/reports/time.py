@@ -10,6 +10,7 @@ from app.reports.blocks import Block, choice_control, counts, heading, note, num
 from app.reports.numbers import whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
 from app.reports.time_pipelines import gantt, pipeline_blocks, training_lines
+from app.reports.time_serving import serving_blocks
 from tracer.errors import one_of
 from tracer.exporters.perfetto import trace_of
 from tracer.hardware import hardware_preset_names
@@ -49,6 +50,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             *_overlap(report),
             *contract_blocks(scenario, report, gpu, profile),
             *straggler_blocks(scenario),
+            *(serving_blocks() if report.choice else []),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
         "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],

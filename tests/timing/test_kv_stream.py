@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_cases import decode_pool
 
+from app.cli import tokentrip
 from tracer.errors import ConfigError
-from tracer.last_trip import LastTrip, last_trip
+from tracer.last_trip import LastTrip, last_trip, last_trip_of
 from tracer.pools import Pools
 from tracer.presets import load_scenario
 from tracer.scenario import Scenario
@@ -80,6 +83,16 @@ def test_a_slow_link_is_bound_by_its_bytes_and_a_latency_counts_in_each_layer() 
     assert stream.exposed_seconds == pytest.approx(first + 8e-3 + trip.bytes / 1e6 - stream.prefill_seconds)
     assert trip.seconds == pytest.approx(1e-3 + trip.bytes / 1e6)
     assert "1000 µs a layer" in stream.assumption
+
+
+def test_the_time_command_streams_to_a_decode_pool() -> None:
+    words = ["time", "six-cuts", "--decode", "six-cuts-decode", "--hardware", "b200"]
+    done = CliRunner().invoke(tokentrip, words, catch_exceptions=False)
+    trip = last_trip_of(load_scenario("six-cuts"), load_scenario("six-cuts-decode"), whole=True)
+    assert f"K/V to the decode pool: {kv_stream(trip, 'b200')}" in done.output
+    assert "one prompt on b200 at peak" in done.output
+    told = json.loads(CliRunner().invoke(tokentrip, [*words, "--json"], catch_exceptions=False).output)
+    assert told["kv_stream"] == kv_stream(trip, "b200").to_dict()
 
 
 def test_what_cannot_be_streamed_says_why() -> None:

@@ -22,11 +22,11 @@ from tracer.timing.published_dwdp import (
     compare_synchronization,
     compare_window,
     copy_rate,
-    serving_points,
     sglang_prefill,
     source_group,
 )
 from tracer.timing.published_nccl import GROUPS, KINDS, compare_nccl, fit_collective
+from tracer.timing.published_serving import serving_points
 from tracer.weight_format import WeightFormat
 
 NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"

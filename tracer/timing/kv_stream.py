@@ -93,14 +93,14 @@ def exposed_closed_form(compute: Seconds, transfer: Seconds) -> float:
     return float(max(0.0, open_after[send > 0].max(initial=0.0)))
 
 
-def kv_stream(moved: LastTrip) -> KvStream:
-    """Stream a whole prompt's last trip behind prefill on the hardware that its cluster names.
+def kv_stream(moved: LastTrip, hardware: str | None = None) -> KvStream:
+    """Stream a whole prompt's last trip behind prefill on a GPU, or on the one that its cluster names.
 
     Raises:
         ConfigError: for one position's trip, or when the GPU's rates or the model's sizes are not known.
     """
     prefill = moved.pools.prefill
-    name = prefill.cluster.hardware
+    name = hardware or prefill.cluster.hardware
     if moved.position is not None:
         raise ConfigError("position", moved.position, "has no prefill to hide behind", "stream the prompt")
     if name is None:
