@@ -20,6 +20,7 @@
     const { dom } = window.tokentrip;
     const element = dom.make("div", { class: "chart", role: "img", "aria-label": block.name });
     element.style.height = block.height + "px";
+    if (block.figure.layout.yaxis?.scaleanchor) element.style.maxHeight = "calc(100vw + 80px)";
     let gone = false;
     const draw = async () => {
       const Plotly = await loadPlotly().catch(() => null);

@@ -19,14 +19,14 @@
       said.textContent = "";
       try { save(name, await make()); } catch { said.textContent = name + " could not be made."; }
     } })), said);
-    return dom.make("details", { class: "menu", ontoggle: (event) => { if (event.target.open) fill(); } },
+    return dom.make("details", { class: "menu downloads", ontoggle: (event) => { if (event.target.open) fill(); } },
       [dom.make("summary", { text: "Export" }), inside]);
   }
 
   // Files of a page of blocks: all of it as JSON, its tables as CSV, its charts as pictures, its times as a trace.
   function reportFiles(page) {
     const { core, fetchJson } = window.tokentrip;
-    const base = core.slug((page.query.scenario || "mesh") + " " + page.name);
+    const base = core.slug(((page.query.scenario ?? "six-cuts") || "my") + " " + page.name);
     const { traces = [], ...data } = page.data;
     const files = [[base + ".json", () => core.jsonText({ page: page.name, query: page.query, ...data })]];
     for (const block of data.blocks) {

@@ -92,7 +92,7 @@
 
   function filesOf(page, data) {
     const { core } = window.tokentrip;
-    const base = core.slug((page.query.scenario || "my") + " mesh");
+    const base = core.slug(((page.query.scenario ?? "six-cuts") || "my") + " mesh");
     const { fields, picture, ...said } = data;
     return [[base + ".toml", () => data.toml], [base + ".json", () => core.jsonText({ page: "mesh", query: page.query, ...said })],
       [base + ".svg", () => window.tokentrip.tripPicture(core.formatQuery(page.query).slice(1))], [base + "-counts.csv", () => core.csvText(["", "value"], data.counts)]];

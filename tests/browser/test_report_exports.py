@@ -47,19 +47,19 @@ def test_a_page_of_figures_is_saved_as_it_is_seen(guarded: Page, explorer_url: s
     open_page(guarded, explorer_url + "time?micro_batches=4&tokens=4096")
     expect_drawn(guarded)
     query = {"micro_batches": "4", "tokens": "4096"}
-    whole = json.loads(saved(guarded, "mesh-time.json"))
+    whole = json.loads(saved(guarded, "six-cuts-time.json"))
     assert (whole["page"], whole["query"]) == ("time", query)
     assert whole["blocks"] == json.loads(json.dumps(BUILDERS["time"](query)["blocks"]))
-    rows = table_of(saved(guarded, "mesh-time-stragglers.csv"))
+    rows = table_of(saved(guarded, "six-cuts-time-stragglers.csv"))
     assert rows[1:] == cells(guarded, "Stragglers")
-    name = "mesh-time-the-pipeline-a-row-a-stage"
+    name = "six-cuts-time-the-pipeline-a-row-a-stage"
     picture = ElementTree.fromstring(saved(guarded, name + ".svg"))
     assert "stage 1" in "".join(picture.itertext())
     with Image.open(io.BytesIO(saved(guarded, name + ".png"))) as image:
         box = guarded.get_by_role("img", name="The pipeline, a row a stage").bounding_box()
         assert box is not None
         assert image.size == (round(box["width"]) * 2, round(box["height"]) * 2)
-    trace = json.loads(saved(guarded, "mesh-time.perfetto.json"))
+    trace = json.loads(saved(guarded, "six-cuts-time.perfetto.json"))
     assert trace == json.loads(json.dumps(BUILDERS["trace"](query)))
     names = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"]
     assert names[1:3] == ["two-batch overlap", "pipeline"]
