@@ -39,8 +39,8 @@ def six_cuts() -> Lesson:
         f"They lie on both stages: {trip.log.node_crossings} transfers cross between nodes on the way.",
     )
     after = (
-        f"{trip.log.comm_ops} operations move {format_bytes(trip.log.bytes)} for one token. The next chapters "
-        "take the hops one by one."
+        f"{trip.log.comm_ops} operations move {format_bytes(trip.log.bytes)} for one token. The chapters "
+        "that follow take the hops one by one."
     )
     return Lesson(SIX, trip, read, question, after, 0, len(trip.hops) - 1)
 
@@ -88,8 +88,8 @@ def cluster() -> Lesson:
     read = (
         f"Which cuts fit which cluster? First: does the model run on one NVLink island? There "
         f"{small.recommended} is the usual choice: everything is near, and no expert waits for tokens.",
-        f"Here: {answers['How large is the cluster?']}; {answers['Do the weights fit one?']}. So experts are "
-        "spread over nodes, and the question is what it is served for.",
+        f"Here: {answers['How large is the cluster?']}; {answers['Do the weights fit one?']}. Experts are "
+        "spread over the nodes then, and the question is what the model is served for.",
         "Throughput wants many tokens on each expert, and attention without any communication. The first "
         f"token's time wants one prompt shared by several GPUs: {first.recommended}.",
     )

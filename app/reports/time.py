@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.query import scenario_of
 from app.reports.blocks import Block, choice_control, counts, heading, note, number_control, table
-from app.reports.numbers import whole_of
+from app.reports.numbers import short, whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
 from app.reports.time_pipelines import gantt, pipeline_blocks, training_lines
 from app.reports.time_serving import serving_blocks
@@ -134,7 +134,7 @@ def _pass(report: TimeReport) -> list[Block]:
 def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
     for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
         for each in layer.operators:
-            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B, a layer"
+            binds = f"{each.bound}, {short(each.operator.intensity)} FLOP/B, a layer"
             yield [each.operator.name, format_seconds(each.seconds), binds]
     for name, exchange in whole.exchange.items():
         sizes = [format_bytes(round(size)) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]

@@ -93,7 +93,8 @@ def _wait_for(address: str) -> None:
             time.sleep(0.2)
 
 
-def test_a_long_count_runs_in_the_background(page: Page, workers_url: str) -> None:
+def test_a_long_count_runs_in_the_background(guarded: Page, workers_url: str) -> None:
+    page = guarded
     page.goto(workers_url + "batch?tokens=4194304")
     job, start = page.locator("#job"), page.get_by_role("button", name="Count 4,194,304 tokens")
     expect(job).to_be_hidden()

@@ -6,26 +6,14 @@ import csv
 import io
 import json
 import tomllib
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
-import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from app.api import BUILDERS
-from tests.browser.conftest import _watch
 from tests.browser.test_report_pages import cells, expect_drawn, open_page
 from tracer import Scenario, load_scenario, take_trip
-
-
-@pytest.fixture
-def guarded(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
-    """A page whose content security policy holds, as a reader's browser has it."""
-    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
-        page = context.new_page()
-        _watch(page, console_errors)
-        yield page
 
 
 def saved(page: Page, name: str) -> bytes:
