@@ -32,7 +32,8 @@ class Block(NamedTuple):
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
+    top = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    return [*top, *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
 
 
 def blocks(markdown: str) -> Iterator[Block]:
