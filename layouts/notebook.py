@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from layouts.build import build_scene
 from layouts.svg import render_svg
+from tracer.several import Trips
 from tracer.trip import Trip
 
 
-def trip_svg(trip: Trip) -> str:
-    """The map of the whole trip as SVG text."""
+def trip_svg(trip: Trip | Trips) -> str:
+    """The map of the whole trip, or of several tokens' trips, as SVG text."""
     return render_svg(build_scene(trip))
