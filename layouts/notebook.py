@@ -8,9 +8,10 @@ from layouts.build import build_scene
 from layouts.svg import render_svg
 
 if TYPE_CHECKING:
+    from tracer.several import Trips
     from tracer.trip import Trip
 
 
-def trip_svg(trip: Trip) -> str:
-    """The map of the whole trip as SVG text."""
+def trip_svg(trip: Trip | Trips) -> str:
+    """The map of the whole trip, or of several tokens' trips, as SVG text."""
     return render_svg(build_scene(trip))

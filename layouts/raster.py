@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from layouts.palette import LIGHT
+from layouts.palette import LIGHT, TOKENS
 from layouts.svg import render_svg
 from tracer.errors import ConfigError
 
@@ -54,7 +54,8 @@ def to_gif(scene: Scene, hop: int | None = None) -> bytes:
     image = _pillow()
     hops: list[int | None] = list(range(last + 1))
     shown = [*hops, None] if hop is None else hops
-    palette = _palette(image)
+    fills = [fill for fill, _ in TOKENS] if scene.tokens else []
+    palette = _palette(image, [*LIGHT.values(), *fills])
     frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
     times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]
     out = io.BytesIO()
@@ -75,10 +76,10 @@ def _frame(image: Any, palette: Any, png: bytes) -> Any:
     return picture.quantize(palette=palette, dither=image.Dither.NONE)
 
 
-def _palette(image: Any) -> Any:
+def _palette(image: Any, colours: list[str]) -> Any:
     """The picture's own colours and their blends with white, so that each keeps its meaning in a GIF."""
     table: list[int] = []
-    for colour in LIGHT.values():
+    for colour in colours:
         channels = bytes.fromhex(colour[1:])
         for share in (1.0, 0.8, 0.6, 0.4, 0.2):
             table += [round(share * value + (1 - share) * 255) for value in channels]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
+from PIL import Image
 from token_batches import FEW, batches
 
 from app.api import trip_payload
@@ -22,6 +24,7 @@ from layouts import Scene, build_scene, render_svg, scene_to_dict
 from layouts.animated_svg import render_animated_svg
 from layouts.crowds import crowd_tags, crowds_after, crowds_while, kept_at
 from layouts.palette import TOKENS
+from layouts.raster import to_gif
 from layouts.svg import map_svg
 from tracer import ConfigError, load_scenario, take_trip
 from tracer.kv_owners import kv_owners
@@ -196,6 +199,16 @@ def test_what_plays_carries_every_move_and_refuses_too_many(
     monkeypatch.setattr("app.export_formats.MAX_PLAYED_MOVES", 100)
     with pytest.raises(ConfigError, match="an animated picture has room for 100; give --hop"):
         FORMATS[".anim.svg"](trips, None)
+
+
+def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trips, scene: Scene) -> None:
+    bundle = trips._repr_mimebundle_()
+    assert bundle["image/svg+xml"] == render_svg(scene)
+    assert bundle["text/html"].count("<tr>") == 1 + len(SIX)
+    with Image.open(io.BytesIO(to_gif(scene, 1))) as image:
+        image.seek(1)
+        colours = {each for _, each in image.convert("RGB").getcolors(1 << 20)}
+    assert {tuple(bytes.fromhex(fill[1:])) for fill, _ in TOKENS[: len(SIX)]} <= colours
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,17 @@ class Trips:
 
         return trips_text(self)
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the tokens, a row each, and their map where pictures are installed."""
+        from tracer.notebook import mime_bundle
+
+        rows = [
+            (index, at.replica, at.position, at.home, log.gpus_touched, log.node_crossings, log.bytes)
+            for index, (at, log) in enumerate((trip.scenario, trip.log) for trip in self.trips)
+        ]
+        header = ("token", "replica", "position", "home", "GPUs touched", "crossings", "bytes")
+        return mime_bundle("trip", self, header, rows)
+
 
 def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:
     """Follow several tokens of a scenario: prompt positions of its replica, or (replica, position) pairs.

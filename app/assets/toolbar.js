@@ -15,7 +15,7 @@
     parts.push(window.tokentrip.followForm(page, change));
     if (token.top_k) parts.push(rerollButton(page, change));
     if (page.data.folded || page.query.rows) parts.push(rowsButton(page, change));
-    parts.push(copyButton(), exportMenu(page), dom.make("p", { class: "subtitle", text: page.data.subtitle }));
+    parts.push(copyButton(), window.tokentrip.exportMenu(page), dom.make("p", { class: "subtitle", text: page.data.subtitle }));
     return parts;
   }
 
@@ -51,17 +51,6 @@
     const all = page.query.rows === "all";
     return dom.make("button", { type: "button", "aria-pressed": String(all), text: "All rows",
       onclick: () => change(page, { rows: all ? null : "all" }, true) });
-  }
-
-  // What is seen, as a file: of this hop where the format draws one.
-  function exportMenu(page) {
-    const { core, dom } = window.tokentrip;
-    const name = (page.query.scenario || "trip") + "-trip";
-    const links = page.data.exports.map((ending) => dom.make("a", { href: "/export/" + name + ending, text: ending.slice(1), onclick: (event) => {
-      const { speed, rank, rows, ...asked } = page.asked();
-      event.currentTarget.href = "/export/" + name + ending + core.formatQuery({ ...asked, hop: page.player.state().hop });
-    } }));
-    return dom.make("details", { class: "menu" }, [dom.make("summary", { text: "Export" }), dom.make("div", { class: "menu-list" }, links)]);
   }
 
   function copyButton() {

@@ -12,6 +12,17 @@ AXE = Path(__file__).parents[2] / ".tools" / "node_modules" / "axe-core" / "axe.
 SERIOUS = ("serious", "critical")
 
 
+def sticks_out_or_is_small(page: Page) -> list[str]:
+    """What is wider than the page, and text under 12 px."""
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    small: list[str] = (
+        page.evaluate("""[...document.querySelectorAll('#explorer *')].filter(e => e.childNodes.length &&
+        [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) &&
+        parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML.slice(0, 80))""")
+    )
+    return ([f"{wide} px too wide"] if wide else []) + small
+
+
 def serious_problems(page: Page) -> list[str]:
     """One line for each serious or critical finding on the page as it is now."""
     if not AXE.exists():

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from layouts import Scene, build_scene
 from layouts.crowds import crowd_tags, crowds_after, kept_at, kept_tags
-from tests.browser.axe import serious_problems
+from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import load_scenario
 from tracer.several import Trips, take_trips
 from tracer.trip_text import format_bytes
@@ -104,12 +104,7 @@ def test_the_page_is_for_everyone(page: Page, explorer_url: str, scheme: str, wi
     open_page(page, explorer_url, "?follow=0-63,3:0-63&hop=4")
     page.wait_for_timeout(300)
     assert serious_problems(page) == []
-    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(wide) == 0
-    small = """[...document.querySelectorAll('#explorer *')].filter(e => e.childNodes.length &&
-        [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) &&
-        parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML.slice(0, 80))"""
-    assert page.evaluate(small) == []
+    assert sticks_out_or_is_small(page) == []
     outside = """[...document.querySelectorAll('.map-stage .tag')].filter(tag => {
         const [rect, text] = [...tag.children].map(e => e.getBoundingClientRect());
         return text.width > rect.width + 1; }).length"""

@@ -103,20 +103,6 @@ def test_launch_flags_become_a_mesh(page: Page, explorer_url: str) -> None:
     expect(page.locator(".toolbar [role=status]")).to_contain_text("line=")
 
 
-def test_what_is_seen_is_exported(page: Page, explorer_url: str) -> None:
-    trip = take_trip(load_scenario("six-cuts"))
-    page.goto(explorer_url + "?hop=4")
-    page.locator("summary", has_text="Export").click()
-    with page.expect_download() as found:
-        page.get_by_role("link", name="json", exact=True).click()
-    exported = json.loads(found.value.path().read_text(encoding="utf-8"))
-    assert exported["log"]["node_crossings"] == trip.log.node_crossings
-    page.locator(".menu").evaluate("menu => { menu.open = true }")
-    with page.expect_download() as found:
-        page.get_by_role("link", name="svg", exact=True).click()
-    assert "Dispatch to 2 experts" in found.value.path().read_text(encoding="utf-8")
-
-
 def test_two_scenarios_stand_side_by_side(page: Page, explorer_url: str) -> None:
     page.goto(explorer_url + "compare")
     expect(page.locator(".sides section")).to_have_count(2)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.axe import serious_problems
+from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import Trip, load_scenario, take_trip
 from tracer.trip_text import format_bytes
 
@@ -206,9 +206,4 @@ def test_axe_finds_nothing_serious(page: Page, explorer_url: str, scheme: str, q
 def test_nothing_sticks_out_of_the_page(page: Page, explorer_url: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     open_trip(page, explorer_url, "?hop=4")
-    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(wide) == 0
-    small = """[...document.querySelectorAll('#explorer *')].filter(e => e.childNodes.length &&
-        [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) &&
-        parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML.slice(0, 80))"""
-    assert page.evaluate(small) == []
+    assert sticks_out_or_is_small(page) == []
