@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,6 +41,8 @@ def serve_command(host: str, port: int, jobs: Path | None, open_browser: bool) -
     click.echo(f"tokentrip explorer on {url} (Ctrl+C stops it)")
     if open_browser:
         _open_soon(url)
+    # Ended by a signal, Python would leave the temporary folder behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
         create_app(jobs or Path(temporary)).run(host=host, port=port, debug=False)
 

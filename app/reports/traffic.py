@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from app.query import scenario_of
 from app.reports.blocks import (
     Block,
-    action,
-    alert,
-    buttons,
     chart,
     choice_control,
     counts,
@@ -21,15 +16,15 @@ from app.reports.blocks import (
     table,
 )
 from app.reports.numbers import whole_of
+from app.reports.traffic_orders import orders_blocks, swapped_blocks, swaps_to_try
+from app.reports.traffic_sums import line_name, sums_of
 from layouts.charts.bars import Series, bars_figure
 from tracer.contracts import compare_contracts
-from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.orders import Orders, rank_orders, swapped, with_order
+from tracer.orders import Orders, rank_orders
 from tracer.step_rows import pass_words, step_tokens, with_tokens
-from tracer.timing.units import format_seconds
 from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.trip_text import mesh_line
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -38,8 +33,6 @@ if TYPE_CHECKING:
 MAX_RANKED = 1 << 16
 UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
 UNCOMPARED = f"Contracts are compared here for up to {MAX_RANKED:,} GPUs."
-Sum = tuple[str, float, Callable[[float], str]]
-"""A figure's name, its value, and how it is written."""
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
@@ -59,9 +52,9 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
         "controls": _controls(scenario, orders, tokens, against),
         "blocks": [
             *_axes(traffic),
-            *_swaps_to_try(scenario),
-            *(_swapped(traffic, against) if against else []),
-            *(_orders(orders) if orders else [note(UNRANKED)]),
+            *swaps_to_try(scenario),
+            *(swapped_blocks(traffic, against) if against else []),
+            *(orders_blocks(orders) if orders else [note(UNRANKED)]),
             *(_contracts(scenario) if orders else [note(UNCOMPARED)]),
         ],
     }
@@ -97,94 +90,25 @@ def _swaps(own: str, other: str) -> str:
     return f" (swaps {moved[0]} and {moved[1]})" if len(moved) == 2 else " (the same)" if not moved else ""
 
 
-def _name(axis: str, part: str) -> str:
-    return f"{axis.upper()} {part.replace('_', ' ')}"
-
-
 def _axes(traffic: ExpectedTraffic) -> list[Block]:
     lines = traffic.lines
-    names = [f"{_name(line.axis, line.part)}, a {line.per}" for line in lines]
+    names = [f"{line_name(line.axis, line.part)}, a {line.per}" for line in lines]
     series = [
         Series("NVLink", [line.nvlink_bytes for line in lines], "var(--nvlink)"),
         Series("InfiniBand", [line.ib_bytes for line in lines], "var(--ib)", pattern="/"),
     ]
-    rows = [[_name(row[0], row[1]), *row[2:]] for row in traffic_rows(traffic)]
+    rows = [[line_name(row[0], row[1]), *row[2:]] for row in traffic_rows(traffic)]
     figure = bars_figure(names, series, "bytes a GPU sends")
     return [
         counts(
             f"One {pass_words(traffic.scenario)}, averaged over all GPUs",
-            [(s, f(v)) for s, v, f in _sums(traffic)],
+            [(s, f(v)) for s, v, f in sums_of(traffic)],
         ),
         heading(f"Axis by axis, in {traffic.scenario.phase}"),
         chart("Bytes a GPU sends, axis by axis, NVLink and InfiniBand", figure, height=120 + 40 * len(lines)),
         table("What each axis sends", ["axis", *HEADINGS[2:]], rows),
         *(note(line) for line in traffic_footer(traffic)[:2]),
     ]
-
-
-def _bytes(value: float) -> str:
-    return format_bytes(round(value))
-
-
-def _sums(traffic: ExpectedTraffic) -> list[Sum]:
-    word = "step" if traffic.scenario.decodes else "pass"
-    return [
-        (f"over InfiniBand, a GPU and {word}", traffic.ib_bytes_per_pass, _bytes),
-        (f"over NVLink, a GPU and {word}", traffic.nvlink_bytes_per_pass, _bytes),
-        ("when hops follow one another", traffic.seconds_per_pass, format_seconds),
-    ]
-
-
-def _lines(traffic: ExpectedTraffic) -> list[Sum]:
-    found: list[Sum] = []
-    for line in traffic.lines:
-        name = f"{_name(line.axis, line.part)}, a {line.per}"
-        found.append((f"{name}: InfiniBand", line.ib_bytes, _bytes))
-        found.append((f"{name}: time", line.seconds, format_seconds))
-    return found
-
-
-def _use(order: str, own: str) -> Block:
-    """A button that lays the mesh out in an order, with the one it had beside it."""
-    return action("Use this order", {"mesh.order": order, "against": own}, says=f"Use this order, {order}")
-
-
-def _swaps_to_try(scenario: Scenario) -> list[Block]:
-    """A button for each pair of axes that are larger than 1."""
-    own = "-".join(scenario.mesh.dense.names)
-    large = [name for name in scenario.mesh.dense.names if scenario.mesh.size_of(name) > 1]
-    tries = [
-        action(f"swap {one} and {other}", {"against": swapped(own, one, other)})
-        for one, other in combinations(large, 2)
-    ]
-    return [heading("Swap two axes and see the difference"), buttons("Swap two axes", tries)] if tries else []
-
-
-def _swapped(traffic: ExpectedTraffic, order: str) -> list[Block]:
-    """Both orders line by line; the engine lays the ranks out anew."""
-    own = "-".join(traffic.scenario.mesh.dense.names)
-    title = heading(f"{own} beside {order}")
-    try:
-        other = expected_traffic(with_order(traffic.scenario, order))
-    except ConfigError as error:
-        return [title, alert(error)]
-    pairs = zip([*_sums(traffic), *_lines(traffic)], [*_sums(other), *_lines(other)], strict=True)
-    rows = [
-        [name, written(one), written(two), _ratio(one, two)] for (name, one, written), (_, two, _) in pairs
-    ]
-    differs = [i for i, row in enumerate(rows) if row[1] != row[2]]
-    return [
-        title,
-        table("Two orders", ["", own, order, "change"], rows, marked=differs),
-        buttons("The other order", [_use(order, own)]),
-    ]
-
-
-def _ratio(one: float, two: float) -> str:
-    """What a figure becomes, as a factor."""
-    if f"{one:.9g}" == f"{two:.9g}":
-        return "same"
-    return f"{two / one:.3g}×" if one else "new"
 
 
 def _contracts(scenario: Scenario) -> list[Block]:
@@ -208,37 +132,4 @@ def _contracts(scenario: Scenario) -> list[Block]:
         ),
         table("The MoE contracts", compared.headings(), compared.rows()),
         note(compared.note),
-    ]
-
-
-HEADS = ("#", "order", "over IB", "time", "by time", "why")
-
-
-def _orders(orders: Orders) -> list[Block]:
-    ranked = orders.ranked
-    series = [
-        Series("InfiniBand", [entry.ib_bytes for entry in ranked], "var(--ib)", pattern="/"),
-        Series("NVLink", [entry.nvlink_bytes for entry in ranked], "var(--nvlink)"),
-    ]
-    rows = [
-        [
-            f"{place}{' (this mesh)' if entry.is_given else ''}",
-            entry.order,
-            format_bytes(round(entry.ib_bytes)),
-            format_seconds(entry.seconds),
-            str(entry.rank_by_time),
-            entry.why,
-        ]
-        for place, entry in enumerate(ranked, 1)
-    ]
-    given = [i for i, entry in enumerate(ranked) if entry.is_given]
-    own = "-".join(orders.scenario.mesh.dense.names)
-    uses = [None if entry.is_given else _use(entry.order, own) for entry in ranked]
-    names = [entry.order for entry in ranked]
-    figure = bars_figure(names, series, "bytes a GPU and pass")
-    return [
-        heading("Every order, ranked by what crosses islands"),
-        chart("Bytes a GPU and pass of every order", figure, height=120 + 26 * len(ranked)),
-        table("Every order", HEADS, rows, marked=given, actions=uses),
-        *(note(f"Refused: {order}: {why}") for order, why in orders.refused),
     ]
