@@ -13,6 +13,7 @@ from layouts.scene import HopScene, Move, Scene
 from layouts.words import tell
 from layouts.words.context import Context
 from layouts.words.reasons import reasons
+from tracer.errors import ConfigError
 from tracer.hop import HopKind, Role
 from tracer.timing.links import LinkRates, hop_time, transfer_seconds
 from tracer.trip_text import log_line, mesh_line
@@ -23,14 +24,20 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
     from tracer.trip import Tally, Trip
 
+MAX_DRAWN = 10_000
+
 
 def build_scene(trip: Trip, *, all_lines: bool = False) -> Scene:
     """Everything to draw of a trip: the grid of what it touched, and each hop's moves, marks and words.
 
     The cost follows the GPUs touched (and, in nodes touched, their neighbours), not the mesh's size.
     ``all_lines`` draws untouched rows too, up to ``layouts.grid.MAX_LINES``.
+
+    Raises:
+        ConfigError: for a trip of more than ``MAX_DRAWN`` hops and transfers.
     """
     scenario = trip.scenario
+    _check_drawable(trip)
     grid = build_grid(scenario, _ranks_of(trip), all_lines=all_lines)
     return Scene(
         name=scenario.name or "scenario",
@@ -51,6 +58,17 @@ def build_scene(trip: Trip, *, all_lines: bool = False) -> Scene:
         touched=trip.touched,
         replicas=scenario.mesh.size_of("dp"),
     )
+
+
+def _check_drawable(trip: Trip) -> None:
+    drawn = len(trip.hops) + sum(len(hop.transfers) for hop in trip.hops)
+    if drawn > MAX_DRAWN:
+        raise ConfigError(
+            "scenario",
+            trip.scenario.name,
+            f"makes {drawn:,} hops and transfers; a picture holds {MAX_DRAWN:,}",
+            "take fewer layers, or a smaller tp, cp or ep; tokentrip trip prints longer trips",
+        )
 
 
 def _ranks_of(trip: Trip) -> set[int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracer.census.report import balance
 from tracer.census.take import take_census
-from tracer.eplb import Replication, rebalance
+from tracer.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
 from tracer.expert_placement import Placement
 from tracer.rank_places import islands_of
@@ -92,6 +92,7 @@ def rebalanced(
     Raises:
         ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
     """
+    check_slots(slots, picks.layers)
     before = take_census(scenario, picks, homes=homes, by_layer=True, threads=threads)
     loads = np.stack([part.traffic.load for part in before.parts]).astype(np.float64)
     found = rebalance(

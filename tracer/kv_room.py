@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.kv_layout import kv_heads_of, positions_kept
-from tracer.kv_owners import kv_bytes_of_heads
+from tracer.kv_owners import check_replica_listable, kv_bytes_of_heads
 from tracer.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
@@ -64,9 +64,13 @@ def kv_room(scenario: Scenario, context: int | None = None, requests: int = 1) -
     """Room on every rank of the token's replica, all stages, for ``requests`` like the scenario's own.
 
     ``context`` positions are cached for each (None: the prompt; in decode also the new ones up to the token).
+
+    Raises:
+        ConfigError: for a replica of too many ranks to list.
     """
     if context is None:
         context = scenario.position + 1 if scenario.decodes else scenario.token.prompt
+    check_replica_listable(scenario)
     mesh = scenario.mesh
     rooms = []
     for stage, layers in enumerate(scenario.stage_layers):

@@ -14,6 +14,8 @@ from tracer.rank_grid import check_listable
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
+MAX_MEETING_RANKS = 1 << 18
+
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
@@ -110,25 +112,35 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     Raises:
         ConfigError: for a mesh too large to list.
     """
-    mesh, dp = scenario.mesh, scenario.mesh.size_of("dp")
-    joined = list(range(dp))
+    check_listable(scenario.mesh.world_size, MAX_MEETING_RANKS)
+    joined = list(range(scenario.mesh.size_of("dp")))
 
     def root(replica: int) -> int:
         while joined[replica] != replica:
+            joined[replica] = joined[joined[replica]]
             replica = joined[replica]
         return replica
 
     has_experts = scenario.model is None or scenario.model.moe_layers > 0
     if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
-        check_listable(mesh.stage_size)
-        for place in range(mesh.stage_size):
-            first = mesh.group(mesh.rank_in_stage(0, place), "dispatch")[0]
-            pair = [mesh.dense.coordinate(rank, "dp") for rank in (first, mesh.rank_in_stage(0, place))]
-            joined[root(pair[1])] = root(pair[0])
+        for first, *others in _replicas_of_groups(scenario):
+            for replica in others:
+                joined[root(replica)] = root(first)
     found: dict[int, list[int]] = {}
-    for replica in range(dp):
+    for replica in range(len(joined)):
         found.setdefault(root(replica), []).append(replica)
     return tuple(tuple(group) for group in found.values())
+
+
+def _replicas_of_groups(scenario: Scenario) -> list[list[int]]:
+    """Replicas of the members of each dispatch group of stage 0, groups of the same replicas once."""
+    import numpy as np
+
+    groups = scenario.mesh.groups("dispatch")
+    dense = scenario.mesh.dense.coordinates_of(groups)
+    replicas = dense["dp"][dense["pp"][:, 0] == 0]
+    found: list[list[int]] = np.unique(np.sort(replicas, axis=1), axis=0).tolist()
+    return [list(dict.fromkeys(row)) for row in found]
 
 
 def lockstep(scenario: Scenario, loads: Sequence[float], *, moe: float = 0.0, dummy: float = 0.0) -> Step:

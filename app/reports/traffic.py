@@ -17,6 +17,7 @@ from app.reports.blocks import (
 )
 from app.reports.numbers import whole_of
 from layouts.charts.bars import Series, bars_figure
+from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic, with_tokens
 from tracer.orders import Orders, rank_orders, with_order
 from tracer.timing.units import format_seconds
@@ -25,10 +26,6 @@ from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
-
-
-MAX_RANKED = 1 << 16
-UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
@@ -41,7 +38,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     tokens = whole_of(query, "tokens", None)
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
-    traffic, orders = expected_traffic(scenario), _ranked(scenario)
+    traffic, orders, why = expected_traffic(scenario), *_ranked(scenario)
     against = query.get("against", "")
     return {
         "title": mesh_line(scenario),
@@ -49,7 +46,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
         "blocks": [
             *_axes(traffic),
             *(_swapped(traffic, against) if against else []),
-            *(_orders(orders) if orders else [note(UNRANKED)]),
+            *(_orders(orders) if orders else [note(f"Orders are not ranked: {why}.")]),
         ],
     }
 
@@ -73,9 +70,12 @@ def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, aga
     ]
 
 
-def _ranked(scenario: Scenario) -> Orders | None:
-    """Every order; None for a mesh so large that listing its groups 24 times keeps a reader waiting."""
-    return rank_orders(scenario) if scenario.mesh.world_size <= MAX_RANKED else None
+def _ranked(scenario: Scenario) -> tuple[Orders | None, str]:
+    """(every order or None, why there is none: too many ranks to lay out in each)."""
+    try:
+        return rank_orders(scenario), ""
+    except ConfigError as error:
+        return None, str(error)
 
 
 def _swaps(own: str, other: str) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 1 << 29
 MAX_COUNT_BYTES = 1 << 29
+MAX_CENSUS_RANKS = 1 << 11
+"""A census keeps several ``[rank, rank]`` matrices."""
 WORD_BITS = 64
 
 
@@ -91,6 +93,7 @@ class CensusLayout:
     @classmethod
     def of(cls, scenario: Scenario) -> CensusLayout:
         """The layout of a scenario."""
+        _check_ranks(scenario)
         stages = _stage_groups(scenario)
         groups = [group for stage in stages for group in stage]
         largest = max(int(np.bincount(group.lanes).max()) for group in groups)
@@ -229,6 +232,17 @@ def _check_table_bytes(size: int) -> None:
             f"{size / 1e9:.1f} GB of tables",
             f"is more than the {MAX_TABLE_BYTES / 1e9:.1f} GB that a census holds",
             "take a smaller dispatch group, or replicas whose counts have a small common multiple",
+        )
+
+
+def _check_ranks(scenario: Scenario) -> None:
+    world = scenario.mesh.world_size
+    if world > MAX_CENSUS_RANKS:
+        raise ConfigError(
+            "world_size",
+            world,
+            f"is more than the {MAX_CENSUS_RANKS:,} ranks between which a census counts",
+            "take fewer stages or replicas: counts of one dispatch group say the same",
         )
 
 

@@ -95,6 +95,8 @@ def _from_json(path: Path, model: ModelSpec, layout: str) -> NDArray[Any]:
         layout = _json_layout(value)
     if layout == "sglang":
         answers = value if isinstance(value, list) else [value]
+        if not answers:
+            raise ConfigError("picks", path.name, "holds no answer", "save the response as it came")
         layers, top_k = model.layers, model.need("top_k", "cut the picks")
         parts = [from_sglang(_sglang_field(answer), layers, top_k) for answer in answers]
         return np.concatenate(parts, axis=1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, field
 from io import RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tracer.picks.source import Picks
+
+MAX_LOADED_BYTES = 1 << 28
+MAX_HEADER_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -114,37 +118,79 @@ def read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
-    except (OSError, ValueError) as error:
+            shape, fortran, dtype, offset = _header(file)
+    except Exception as error:  # the text of a header may end in any of the parser's errors
         raise ConfigError(
             "picks", str(path), f"cannot be read: {error}", "give a .npy of integers"
         ) from error
     if dtype.hasobject:
         raise ConfigError("picks", str(path), "holds Python objects", "save an array of integers")
-    return tuple(shape), fortran, dtype, offset
+    return shape, fortran, dtype, offset
 
 
-def _read_header_2_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    return shape, fortran, dtype
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """(shape, whether in Fortran order, dtype, offset of the data) at the start of an open file.
+
+    Raises:
+        ValueError: for no ``.npy``, or a header that no array has; the parser has errors of its own.
+    """
+    start = file.read(12)
+    width = 2 if start[6:8] == b"\x01\x00" else 4
+    if int.from_bytes(start[8 : 8 + width], "little") > MAX_HEADER_BYTES:
+        raise ValueError("the header is too long")
+    file.seek(0)
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"the header says shape {shape}")
+    return tuple(shape), bool(fortran), dtype, file.tell()
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of a ``.npy`` (under the name ``picks``) or ``.npz`` file, whole in memory.
 
     Raises:
-        ConfigError: for a file that cannot be read without unpickling.
+        ConfigError: for a file that cannot be read without unpickling, or above ``MAX_LOADED_BYTES``.
     """
     try:
         with path.open("rb") as file:
+            _check_unpacked(path, file)
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {"picks": loaded}
             return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # zipfile and the reader of headers raise kinds of their own
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give an .npy or .npz") from error
-    except Exception as error:  # zipfile raises its own kinds
-        raise ConfigError("picks", str(path), f"is not an .npz: {error}", "write it with np.savez") from error
+
+
+def _check_unpacked(path: Path, file: IO[bytes]) -> None:
+    """Refuse what its own headers say is too large; an archive says what each member unpacks to."""
+    import zipfile
+
+    size, start = os.fstat(file.fileno()).st_size, file.read(4)
+    file.seek(0)
+    if start == b"PK\x03\x04":
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            for member in archive.infolist():
+                with archive.open(member) as array:
+                    size = max(size, _said_size(array))
+    elif start == b"\x93NUM":
+        size = max(size, _said_size(file))
+    file.seek(0)
+    if size > MAX_LOADED_BYTES:
+        raise ConfigError(
+            "picks",
+            path.name,
+            f"unpacks to {size:,} bytes; at most {MAX_LOADED_BYTES:,} are read at once",
+            "save one .npy [layers, tokens, k], which is read in blocks",
+        )
+
+
+def _said_size(file: IO[bytes]) -> int:
+    """Bytes of an array and its header, as the header says."""
+    shape, _, dtype, offset = _header(file)
+    return offset + int(np.prod(shape, dtype=object)) * max(1, dtype.itemsize)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +91,8 @@ class ParquetPicks:
         """One row group; a thread keeps the last it read."""
         kept: tuple[int, int, Picks] | None = getattr(self._last, "kept", None)
         if kept is None or kept[:2] != (layer, group):
-            table = _open(self.paths[layer]).read_row_group(group, columns=[self.column])
+            with _refusing(self.paths[layer]):
+                table = _open(self.paths[layer]).read_row_group(group, columns=[self.column])
             kept = (layer, group, self._unlisted(layer, group, table.column(0)))
             self._last.kept = kept
         return kept[2]
@@ -111,7 +114,7 @@ class ParquetPicks:
             raise ConfigError(
                 "picks", self.paths[layer].name, "has a null among the picks", "write -1 for none"
             )
-        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(-1, self.top_k)
+        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(len(lengths), self.top_k)
         return found
 
 
@@ -129,9 +132,18 @@ def _open(path: Path) -> Any:
             "is not installed, and Parquet is read with it",
             "pip install 'tokentrip[census]'",
         ) from error
-    try:
+    with _refusing(path):
         return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn what the Parquet reader says of a broken file into a refusal."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (OSError, ValueError, MemoryError, NotImplementedError) as error:
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give a Parquet file") from error
 
 
@@ -157,6 +169,10 @@ def _width(path: Path, file: Any, column: str) -> int:
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not listed or not pa.types.is_integer(kind.value_type):
         raise ConfigError("column", f"{column}: {kind}", "must be lists of integers", "give --column")
-    for batch in file.iter_batches(1, columns=[column]):
-        return len(batch.column(0)[0])
+    with _refusing(path):
+        for batch in file.iter_batches(1, columns=[column]):
+            first = batch.column(0)[0]
+            if first.is_valid and len(first):
+                return len(first)
+            raise ConfigError("picks", path.name, "lists no picks in its first row", "write -1 for none")
     raise ConfigError("picks", path.name, "has no rows", "record some tokens")
