@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz lint types doctest docs bench bench-ui constraints clean
+.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -34,8 +34,11 @@ tools:
 	@sh scripts/ensure_mermaid.sh
 	@sh scripts/ensure_axe.sh
 
-fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
-	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz
+fuzz: $(INSTALLED)  ## feed 10,000 wrong inputs of each kind to everything that reads one
+	$(BIN)/pytest tests/fuzz --hypothesis-profile=fuzz
+
+properties: $(INSTALLED)  ## run the property tests on many more scenarios
+	$(BIN)/pytest -m "not browser" --ignore=tests/fuzz --hypothesis-profile=fuzz
 
 lint: $(INSTALLED)  ## style, formatting, types, import order
 	$(BIN)/ruff check

@@ -10,7 +10,7 @@ import numpy as np
 from tracer.census.report import balance
 from tracer.census.run import part_of
 from tracer.census.take import take_census
-from tracer.eplb import Replication, rebalance
+from tracer.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
 from tracer.expert_placement import Placement
 from tracer.rank_places import islands_of
@@ -95,6 +95,7 @@ def rebalanced(
     Raises:
         ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
     """
+    check_slots(slots, picks.layers)
     first, second = (None, None) if progress is None else (part_of(progress, 0, 2), part_of(progress, 1, 2))
     before = take_census(scenario, picks, homes=homes, by_layer=True, threads=threads, progress=first)
     loads = np.stack([part.traffic.load for part in before.parts]).astype(np.float64)

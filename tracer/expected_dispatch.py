@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 POSITION_WORK = 1 << 18
 MAX_WORK = 1 << 22
+RANK_WORK = 64
+"""Pairs that the bare visit of a rank costs as much as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
     shapes = _shapes(scenario, ranks)
+    _check_work(sum(len(group.islands) for group in shapes) * placement.experts)
     held = [frozenset(placement.experts_of(ep)) for ep in range(placement.ep)]
     total = NO_COPIES
     for group, times in shapes.items():
@@ -121,6 +124,15 @@ def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
         shapes[group] = shapes.get(group, 0) + times
     _check_work(sum(len(group.islands) ** 2 for group in shapes))
     return shapes
+
+
+def check_sum(ranks: int, each: int) -> None:
+    """Refuse a sum that goes through ``each`` partners of every one of ``ranks`` ranks, when that takes long.
+
+    Raises:
+        ConfigError: above ``MAX_WORK`` pairs.
+    """
+    _check_work(ranks * each)
 
 
 def _check_work(work: int) -> None:
@@ -197,6 +209,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     chance = HitChance.of_model(scenario.need_model())
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
     ranks = _stage_groups(scenario, stage)
+    check_sum(ranks.size, max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0))
     islands, eps = islands_of(scenario.cluster, ranks), scenario.mesh.coordinates_of(ranks)["ep"]
     plain = (
         None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)

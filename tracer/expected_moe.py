@@ -10,7 +10,14 @@ import numpy as np
 
 from tracer.axis_traffic import AxisTraffic, shared_line, split_line
 from tracer.dtype import BYTES, dispatch_row_bytes
-from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies, expected_messages
+from tracer.expected_dispatch import (
+    NO_COPIES,
+    RANK_WORK,
+    DispatchCopies,
+    check_sum,
+    expected_copies,
+    expected_messages,
+)
 from tracer.hop import HopKind, Part, Where
 from tracer.hops.weight_pull import expert_bytes, pulls_to
 from tracer.parameters import expert_parameters
@@ -19,6 +26,9 @@ from tracer.stage_shares import crossing_share, layers_by_stage
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
+
+PULL_WORK = 20
+"""Pairs that a pulled expert costs as much as: each is a transfer that is built and thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,8 @@ def _distinct_layers(scenario: Scenario) -> dict[int, float]:
     for layer in layers:
         key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
         counts[first.setdefault(key, layer)] += 1
+    # Each one lists the groups of the whole mesh.
+    check_sum(scenario.mesh.world_size, len(counts))
     return {layer: count / len(layers) for layer, count in counts.items()}
 
 
@@ -157,6 +169,7 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     edges = np.cumsum(scenario.stage_layers)
     for layer, share in _distinct_layers(scenario).items():
         stage = int(np.searchsorted(edges, layer))
+        check_sum(scenario.mesh.stage_size, PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts))
         ranks = scenario.mesh.stage_lists()[stage].tolist()
         for rank in ranks:
             for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):

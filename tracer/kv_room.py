@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
+from tracer.kv_owners import check_replica_listable
 from tracer.kv_share import KvShare, kv_share
 from tracer.residency import hbm_bytes, residency_of
 
@@ -76,7 +77,11 @@ def kv_room(scenario: Scenario, context: int | None = None, requests: int = 1) -
     """Room on every rank of the token's replica, all stages, for ``requests`` like the scenario's own.
 
     ``context`` positions are cached for each (None: the prompt; in decode also the new ones up to the token).
+
+    Raises:
+        ConfigError: for a replica of too many ranks to list.
     """
+    check_replica_listable(scenario)
     mesh = scenario.mesh
     firsts = [mesh.rank(tp=0, cp=0, dp=scenario.replica, pp=stage) for stage in range(mesh.stages)]
     return tuple(

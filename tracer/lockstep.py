@@ -118,7 +118,9 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     Raises:
         ConfigError: for a mesh too large to list.
     """
-    label = np.arange(scenario.mesh.size_of("dp"))
+    dp = scenario.mesh.size_of("dp")
+    check_listable(dp)
+    label = np.arange(dp)
     has_experts = scenario.model is None or scenario.model.moe_layers > 0
     if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
         label = _joined(label, *_met(scenario.mesh))

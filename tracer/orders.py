@@ -11,6 +11,7 @@ from tracer.axes import DENSE_AXES
 from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.mesh import Mesh
+from tracer.plan import Contract
 from tracer.step_rows import pass_words
 from tracer.trip_text import format_bytes
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 SCHEMA = 1
+MAX_RANKED = 1 << 19
+MAX_PAIRED = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,39 @@ def with_order(scenario: Scenario, order: str) -> Scenario:
     return replace(scenario, mesh=moved, token=token)
 
 
+def check_rankable(scenario: Scenario) -> None:
+    """Refuse a mesh whose orders take long to rank.
+
+    Raises:
+        ConfigError: above ``MAX_RANKED`` ranks, or ``MAX_PAIRED`` ranks times experts, over all orders.
+    """
+    mesh, experts = scenario.mesh, (scenario.model and scenario.model.experts) or 0
+    orders = sum(1 for _ in distinct_orders(mesh))
+    pulls = scenario.plan.contract == Contract.DWDP
+    partners = mesh.world_size if pulls else mesh.size_of("ep") * mesh.size_of("etp")
+    if orders * partners * experts > MAX_PAIRED:
+        raise ConfigError(
+            "model.experts",
+            experts,
+            f"on each of {partners:,} ranks in {orders} orders are too many pairs to rank the orders by",
+            "ask for one order: tokentrip traffic SCENARIO --order tp-cp-pp-dp",
+        )
+    if orders * mesh.world_size > MAX_RANKED:
+        raise ConfigError(
+            "world_size",
+            mesh.world_size,
+            f"in each of {orders} orders is more than the {MAX_RANKED:,} ranks that a ranking lays out",
+            "ask for one order: tokentrip traffic SCENARIO --order tp-cp-pp-dp",
+        )
+
+
 def rank_orders(scenario: Scenario) -> Orders:
     """Every order of the scenario's dense axes, by bytes across islands; ``rank_by_time`` ranks the time.
 
     Raises:
-        ConfigError: when the traffic of the scenario cannot be computed at all.
+        ConfigError: when there are too many ranks, or the traffic cannot be computed at all.
     """
+    check_rankable(scenario)
     entries: list[RankedOrder] = []
     refused: list[tuple[str, str]] = []
     own = "-".join(scenario.mesh.dense.names)

@@ -20,6 +20,7 @@ from app.reports.traffic_orders import orders_blocks, swapped_blocks, swaps_to_t
 from app.reports.traffic_sums import line_name, sums_of
 from layouts.charts.bars import Series, bars_figure
 from tracer.contracts import compare_contracts
+from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.orders import Orders, rank_orders
 from tracer.step_rows import pass_words, step_tokens, with_tokens
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 
-MAX_RANKED = 1 << 16
-UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
-UNCOMPARED = f"Contracts are compared here for up to {MAX_RANKED:,} GPUs."
+UNCOMPARED = "Contracts are compared where orders are ranked."
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     tokens = whole_of(query, "tokens", None)
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
-    traffic, orders = expected_traffic(scenario), _ranked(scenario)
+    traffic, orders, why = expected_traffic(scenario), *_ranked(scenario)
     against = query.get("against", "")
     return {
         "title": mesh_line(scenario),
@@ -54,7 +53,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
             *_axes(traffic),
             *swaps_to_try(scenario),
             *(swapped_blocks(traffic, against) if against else []),
-            *(orders_blocks(orders) if orders else [note(UNRANKED)]),
+            *(orders_blocks(orders) if orders else [note(f"Orders are not ranked: {why}.")]),
             *(_contracts(scenario) if orders else [note(UNCOMPARED)]),
         ],
     }
@@ -80,9 +79,12 @@ def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, aga
     ]
 
 
-def _ranked(scenario: Scenario) -> Orders | None:
-    """Every order; None for a mesh so large that listing its groups 24 times keeps a reader waiting."""
-    return rank_orders(scenario) if scenario.mesh.world_size <= MAX_RANKED else None
+def _ranked(scenario: Scenario) -> tuple[Orders | None, str]:
+    """(every order or None, why there is none: too many ranks to lay out in each)."""
+    try:
+        return rank_orders(scenario), ""
+    except ConfigError as error:
+        return None, str(error)
 
 
 def _swaps(own: str, other: str) -> str:

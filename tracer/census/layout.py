@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 1 << 29
 MAX_COUNT_BYTES = 1 << 29
-MAX_STAGE_RANKS = 1 << 12
+MAX_CENSUS_RANKS, MAX_SQUARE_CELLS = 1 << 13, 1 << 24
+"""A census keeps a few matrices over each stage's ranks, and walks the stages one by one."""
 WORD_BITS = 64
 
 
@@ -235,14 +236,14 @@ def _check_table_bytes(size: int) -> None:
 
 
 def _check_squares(scenario: Scenario) -> None:
-    """Four matrices over a stage's ranks are kept while traffic is summed."""
     mesh = scenario.mesh
-    if mesh.stage_size > MAX_STAGE_RANKS:
+    if mesh.world_size > MAX_CENSUS_RANKS or mesh.stages * mesh.stage_size**2 > MAX_SQUARE_CELLS:
         enough = -(-mesh.size_of("etp") * mesh.size_of("ep") // (mesh.size_of("tp") * mesh.size_of("cp")))
         raise ConfigError(
             "mesh",
             f"{mesh.world_size:,} ranks",
-            f"has stages of {mesh.stage_size:,} ranks; a census holds matrices of up to {MAX_STAGE_RANKS:,}",
+            f"has {mesh.stages:,} stages of {mesh.stage_size:,} ranks; a census counts between the ranks of "
+            f"each stage, {MAX_CENSUS_RANKS:,} ranks and {MAX_SQUARE_CELLS:,} pairs in all",
             f"take fewer replicas, such as dp {enough}: dispatch groups that lie alike count alike",
         )
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
+MAX_LANDED_PICKS = 1 << 18
+
 
 def take_census(
     scenario: Scenario,
@@ -172,12 +174,20 @@ def landed_census(scenario: Scenario, *, by_layer: bool = False, threads: int = 
 
 
 def landed_batch(scenario: Scenario) -> tuple[NDArray[np.int64], GivenHomes]:
-    """(picks ``[MoE layers, replicas * prompt, k]`` int64, homes) of one prompt on every replica."""
+    """(picks ``[MoE layers, replicas * prompt, k]`` int64, homes) of one prompt on every replica.
+
+    Raises:
+        ConfigError: above ``MAX_LANDED_PICKS``.
+    """
     import numpy as np
 
     from tracer.routing import draw_picks
 
     model = scenario.need_model()
+    tokens = scenario.mesh.size_of("dp") * scenario.token.prompt
+    if tokens * model.moe_layers * (model.top_k or 0) > MAX_LANDED_PICKS:
+        rule = f"on every replica are {tokens:,} tokens, too many to draw one by one"
+        raise ConfigError("token.prompt", scenario.token.prompt, rule, "say how many: --tokens 100000")
     drawn = [
         draw_picks(model, model.moe_layers, seed=scenario.seed, replica=replica, position=position)
         for replica in range(scenario.mesh.size_of("dp"))

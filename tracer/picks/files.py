@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError, one_of
-from tracer.picks.in_memory import InMemory, Readable, check_unpacked
+from tracer.picks.in_memory import Readable
 from tracer.picks.npy import NpyPicks, load_arrays, read_header
 from tracer.picks.recorded import (
     from_megatron,
@@ -45,8 +45,6 @@ def read_picks(
     """
     path = Path(path) if isinstance(path, str) else path
     one_of("format", layout, FORMATS)
-    if isinstance(path, InMemory):
-        check_unpacked(path)
     if path.suffix == ".parquet" or (isinstance(path, Path) and path.is_dir()):
         from tracer.picks.parquet import ParquetPicks
 
@@ -110,6 +108,8 @@ def _from_json(path: Readable, model: ModelSpec, layout: str) -> NDArray[Any]:
         layout = _json_layout(value)
     if layout == "sglang":
         answers = value if isinstance(value, list) else [value]
+        if not answers:
+            raise ConfigError("picks", path.name, "holds no answer", "save the response as it came")
         layers, top_k = model.layers, model.need("top_k", "cut the picks")
         parts = [from_sglang(_sglang_field(answer), layers, top_k) for answer in answers]
         return np.concatenate(parts, axis=1)

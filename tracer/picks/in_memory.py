@@ -1,21 +1,11 @@
-"""A file of picks that was sent, not stored: read like a path, and measured before it is unpacked."""
+"""A file of picks that was sent, not stored, read like a path."""
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from io import BytesIO
-from math import prod
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal
-
-from tracer.errors import ConfigError
-
-if TYPE_CHECKING:
-    from typing import IO
-
-MAX_UNPACKED_BYTES = 1 << 28
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +30,3 @@ class InMemory:
 
 Readable = Path | InMemory
 """What the readers of picks take."""
-
-
-def check_unpacked(sent: InMemory) -> None:
-    """Refuse an ``.npy`` or ``.npz`` that says it is larger than its bytes, or unpacks to too much.
-
-    Raises:
-        ConfigError: naming the array.
-    """
-    if sent.suffix == ".npz":
-        _check_archive(sent)
-    elif sent.suffix == ".npy":
-        _check_array(sent.name, sent.open(), len(sent.data))
-
-
-def _check_archive(sent: InMemory) -> None:
-    try:
-        with zipfile.ZipFile(sent.open()) as archive:
-            members = archive.infolist()
-            total = sum(member.file_size for member in members)
-            if total > MAX_UNPACKED_BYTES:
-                rule = f"unpacks to more than {MAX_UNPACKED_BYTES:,} bytes"
-                raise ConfigError("picks", sent.name, rule, "send fewer tokens")
-            for member in members:
-                with archive.open(member) as file:
-                    _check_array(member.filename, file, member.file_size)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError) as error:
-        rule = f"is not an .npz: {error}"
-        raise ConfigError("picks", sent.name, rule, "write it with np.savez") from error
-
-
-def _check_array(name: str, file: IO[bytes], size: int) -> None:
-    """The header of an array must fit into the bytes that hold it."""
-    from tracer.picks.npy import header_of
-
-    shape, _, dtype = header_of(file, name)
-    if prod(shape) * dtype.itemsize > size:
-        rule = f"says it holds {list(shape)} of {dtype}, more than its {size:,} bytes"
-        raise ConfigError("picks", name, rule, "write it again")

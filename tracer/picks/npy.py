@@ -6,11 +6,12 @@ import threading
 from dataclasses import dataclass, field
 from io import RawIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracer.errors import ConfigError
+from tracer.picks.unpacked import check_unpacked, header_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,41 +124,20 @@ def read_header(path: Readable) -> tuple[tuple[int, ...], bool, np.dtype[Any], i
         return *header_of(file, str(path)), file.tell()
 
 
-def header_of(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """(shape, whether in Fortran order, dtype) at the start of an open ``.npy``.
-
-    Raises:
-        ConfigError: for anything but an array without Python objects.
-    """
-    try:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
-        shape, fortran, dtype = read(file)
-    except (OSError, ValueError) as error:
-        raise ConfigError("picks", name, f"cannot be read: {error}", "give a .npy of integers") from error
-    if dtype.hasobject:
-        raise ConfigError("picks", name, "holds Python objects", "save an array of integers")
-    return tuple(shape), fortran, dtype
-
-
-def _read_header_2_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    return shape, fortran, dtype
-
-
 def load_arrays(path: Readable) -> dict[str, NDArray[Any]]:
     """Arrays of a ``.npy`` (under the name ``picks``) or ``.npz`` file, whole in memory.
 
     Raises:
-        ConfigError: for a file that cannot be read without unpickling.
+        ConfigError: for a file that cannot be read without unpickling, or that unpacks to too much.
     """
     try:
         with path.open("rb") as file:
+            check_unpacked(path, file)
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {"picks": loaded}
             return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # zipfile and the reader of headers raise kinds of their own
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give an .npy or .npz") from error
-    except Exception as error:  # zipfile raises its own kinds
-        raise ConfigError("picks", str(path), f"is not an .npz: {error}", "write it with np.savez") from error

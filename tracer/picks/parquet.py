@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError
-from tracer.picks.in_memory import MAX_UNPACKED_BYTES, InMemory, Readable
+from tracer.picks.in_memory import InMemory, Readable
+from tracer.picks.unpacked import MAX_UNPACKED_BYTES
 
 if TYPE_CHECKING:
     from tracer.picks.source import Picks
@@ -95,9 +96,8 @@ class ParquetPicks:
         """One row group; a thread keeps the last it read."""
         kept: tuple[int, int, Picks] | None = getattr(self._last, "kept", None)
         if kept is None or kept[:2] != (layer, group):
-            file = _open(self.paths[layer])
-            with _reading(self.paths[layer]):
-                table = file.read_row_group(group, columns=[self.column])
+            with _refusing(self.paths[layer]):
+                table = _open(self.paths[layer]).read_row_group(group, columns=[self.column])
             kept = (layer, group, self._unlisted(layer, group, table.column(0)))
             self._last.kept = kept
         return kept[2]
@@ -119,7 +119,7 @@ class ParquetPicks:
             raise ConfigError(
                 "picks", self.paths[layer].name, "has a null among the picks", "write -1 for none"
             )
-        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(-1, self.top_k)
+        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(len(lengths), self.top_k)
         return found
 
 
@@ -138,7 +138,7 @@ def _open(path: Readable) -> Any:
             "is not installed, and Parquet is read with it",
             "pip install 'tokentrip[census]'",
         ) from error
-    with _reading(path):
+    with _refusing(path):
         if isinstance(path, Path):
             return parquet.ParquetFile(path)
         file = parquet.ParquetFile(pa.BufferReader(path.data))
@@ -156,11 +156,13 @@ def _check_values(file: Any, sent: InMemory) -> None:
 
 
 @contextmanager
-def _reading(path: Readable) -> Iterator[None]:
-    """What the reader says of a broken file, as an error of the file's."""
+def _refusing(path: Readable) -> Iterator[None]:
+    """Turn what the Parquet reader says of a broken file into a refusal."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except ConfigError:
+        raise
+    except (OSError, ValueError, MemoryError, NotImplementedError) as error:
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give a Parquet file") from error
 
 
@@ -186,8 +188,10 @@ def _width(path: Readable, file: Any, column: str) -> int:
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not listed or not pa.types.is_integer(kind.value_type):
         raise ConfigError("column", f"{column}: {kind}", "must be lists of integers", "give --column")
-    with _reading(path):
-        first = next(file.iter_batches(1, columns=[column]), None)
-    if first is not None:
-        return len(first.column(0)[0])
+    with _refusing(path):
+        for batch in file.iter_batches(1, columns=[column]):
+            first = batch.column(0)[0]
+            if first.is_valid and len(first):
+                return len(first)
+            raise ConfigError("picks", path.name, "lists no picks in its first row", "write -1 for none")
     raise ConfigError("picks", path.name, "has no rows", "record some tokens")
