@@ -31,7 +31,8 @@ def journey_of(query: Mapping[str, str]) -> Journey:
     except ConfigError as error:
         if not names or error.field == FOLLOW:
             raise
-        rule = f"is refused: {error.field}={error.got} {error.rule}"
+        about = "" if error.field == "tokens" else f"is refused: {error.field}={error.got!r} "
+        rule = f"{about}{error.rule}"
         raise ConfigError(FOLLOW, names, rule, error.fix) from error
 
 
