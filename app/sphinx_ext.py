@@ -9,7 +9,8 @@
     ```
 
 The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
-``animation``, ``log``, ``table`` or ``counts``. Everything is made when the site is built.
+``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. Everything
+is made when the site is built.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
+from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError
 from tracer.presets import SUFFIXES, load_scenario
 from tracer.trip import take_trip
-from tracer.trip_text import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +43,14 @@ def _shown(argument: str) -> str:
 
 
 class TokenTrip(SphinxDirective):
-    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``alt`` and ``caption``."""
+    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``tokens``, ``alt`` and ``caption``."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "show": _shown,
         "hop": directives.nonnegative_int,
+        "tokens": directives.unchanged_required,
         "alt": directives.unchanged_required,
         "caption": directives.unchanged_required,
     }
@@ -57,18 +59,22 @@ class TokenTrip(SphinxDirective):
         """What the page shows; wrong input is an error at the directive's own line."""
         show = self.options.get("show", "picture")
         try:
-            trip = take_trip(self._scenario())
-            hop = self._hop(trip, show)
+            journey = self._journey()
+            hop = self._hop(journey, show)
             if show in PICTURES:
-                return self._picture(trip, show, hop)
+                return self._picture(journey, show, hop)
+            if show == "table":
+                return [_table(one_trip(journey, "tokens", "table", UNTABLED), hop)]
         except ConfigError as error:
             raise self.error(f"token-trip: {error}") from error
         if show == "log":
-            return [nodes.literal_block(str(trip), str(trip), language="text")]
-        if show == "counts":
-            counts = log_line(trip.log, trip.scenario.cluster.island_word)
-            return [nodes.paragraph(counts, counts)]
-        return [_table(trip, hop)]
+            return [nodes.literal_block(str(journey), str(journey), language="text")]
+        counts = totals_text(journey)
+        return [nodes.paragraph(counts, counts)]
+
+    def _journey(self) -> Journey:
+        scenario, tokens = self._scenario(), self.options.get("tokens")
+        return take_trip(scenario) if tokens is None else follow(scenario, tokens, "tokens")
 
     def _scenario(self) -> Any:
         source = self.arguments[0].strip()
@@ -78,28 +84,29 @@ class TokenTrip(SphinxDirective):
         self.env.note_dependency(relative)
         return load_scenario(Path(absolute))
 
-    def _hop(self, trip: Trip, show: str) -> int | None:
+    def _hop(self, journey: Journey, show: str) -> int | None:
         hop: int | None = self.options.get("hop")
-        if hop is not None and hop >= len(trip.hops):
-            raise ConfigError("hop", hop, f"must be from 0 to {len(trip.hops) - 1}", "try 0, the landing")
+        last = hop_count(journey) - 1
+        if hop is not None and hop > last:
+            raise ConfigError("hop", hop, f"must be from 0 to {last}", "try 0, the landing")
         if hop is not None and show in ("log", "counts"):
             raise ConfigError("hop", hop, f"has no place in a {show}", "leave :hop: out, or show a picture")
         return hop
 
-    def _picture(self, trip: Trip, show: str, hop: int | None) -> list[nodes.Node]:
+    def _picture(self, journey: Journey, show: str, hop: int | None) -> list[nodes.Node]:
         """The picture as a file of the built site; its text lives in the page's alt text."""
         from hashlib import sha256
 
         from app.export_formats import FORMATS
         from app.files import write_whole
 
-        text = str(FORMATS[PICTURES[show]](trip, hop))
-        name = f"{trip.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
+        text = str(FORMATS[PICTURES[show]](journey, hop))
+        name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
         folder = Path(self.env.doctreedir) / "token-trips"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / name, text)
         image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
-        image["alt"] = self.options.get("alt") or _alt(trip, hop)
+        image["alt"] = self.options.get("alt") or _alt(journey, hop)
         self.set_source_info(image)
         caption = self.options.get("caption")
         if caption is None:
@@ -114,13 +121,13 @@ def _from_source(path: Path, page: Path) -> str:
     return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
-def _alt(trip: Trip, hop: int | None) -> str:
+def _alt(journey: Journey, hop: int | None) -> str:
     from layouts.build import build_scene
 
-    name = trip.scenario.name or "scenario"
+    name = journey.scenario.name or "scenario"
     if hop is None:
-        return f"Map of {name}: {log_line(trip.log, trip.scenario.cluster.island_word)}"
-    words = build_scene(trip).hops[hop].words
+        return f"Map of {name}: {totals_text(journey)}"
+    words = build_scene(journey).hops[hop].words
     return f"Map of {name}, hop {hop}: {words.title}. {words.what}"
 
 

@@ -28,6 +28,11 @@ PAGE = """# A trip
 ```
 
 ```{token-trip} six-cuts
+:tokens: 0,3:40
+:hop: 4
+```
+
+```{token-trip} six-cuts
 :show: counts
 ```
 
@@ -59,7 +64,9 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     assert "<p>InfiniBand</p>" in html
     pictures = sorted((tmp_path / "_build" / "html" / "_images").glob("*.svg"))
     texts = [picture.read_text() for picture in pictures]
-    assert len(texts) == 2
+    assert len(texts) == 3
+    assert sum("replica 3, position 40" in text for text in texts) == 1
+    assert "Map of six-cuts, hop 4: Dispatch to experts. Tokens 0 and 1 take this hop" in html
     assert sum("animateMotion" in text for text in texts) == 1
 
 
@@ -68,6 +75,7 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     [
         ("{token-trip} six-cutz", "index.md:3: .*did you mean 'six-cuts'"),
         ("{token-trip} six-cuts\n:hop: 99", "index.md:3: .*hop=99 must be from 0 to 41"),
+        ("{token-trip} six-cuts\n:tokens: 0,1\n:show: table", "index.md:3: .*cannot hold 2 tokens"),
         ("{token-trip} gone.toml", "index.md:3: .*gone.toml"),
         ("{token-trip} six-cuts\n:show: film", "index.md:4: .*film"),
         ("{token-trip} six-cuts\n:show: log\n:hop: 3", "index.md:3: .*has no place in a log"),
