@@ -1,7 +1,7 @@
 """Blocks of a Markdown document that the engine fills: counts, tables, logs and pictures.
 
-A block starts with ``<!-- tokentrip: KIND SCENARIO [hop=N] [file=NAME.svg] -->`` and ends with
-``<!-- /tokentrip -->``; what stands between is replaced.
+A block starts with ``<!-- tokentrip: KIND SCENARIO [hop=N] [file=NAME.svg] [tokens=0,5] -->`` and ends
+with ``<!-- /tokentrip -->``; what stands between is replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError, listed, nearest
+from tracer.several import Trips
 
 if TYPE_CHECKING:
     from tracer.trip import Trip
@@ -60,10 +62,10 @@ def fill_document(text: str, name: str, folder: Path) -> Filled:
 
 
 def _body(words: list[str], where: str, folder: Path, pictures: list[tuple[Path, str]]) -> str:
-    kinds: dict[str, Callable[[Trip], str]] = {"counts": _counts, "table": _table, "log": _log}
+    kinds: dict[str, Callable[[Journey], str]] = {"counts": _counts, "log": _log}
     options = dict(word.split("=", 1) for word in words if "=" in word)
     plain = [word for word in words if "=" not in word]
-    known = [*kinds, "picture"]
+    known = [*kinds, "table", "picture"]
     if len(plain) != 2 or plain[0] not in known:
         raise ConfigError(
             where,
@@ -71,27 +73,28 @@ def _body(words: list[str], where: str, folder: Path, pictures: list[tuple[Path,
             f"must be {listed(known)}, then a scenario",
             nearest(plain[0] if plain else "", known),
         )
-    trip = _trip(plain[1], folder)
+    journey = _journey(plain[1], folder, options.get("tokens"), where)
+    if plain[0] == "table":
+        return _table(one_trip(journey, where, "table", UNTABLED))
     if plain[0] == "picture":
-        return _picture(trip, plain[1], options, where, folder, pictures)
-    return kinds[plain[0]](trip)
+        return _picture(journey, plain[1], options, where, folder, pictures)
+    return kinds[plain[0]](journey)
 
 
-def _trip(source: str, folder: Path) -> Trip:
+def _journey(source: str, folder: Path, tokens: str | None, where: str) -> Journey:
     from tracer.presets import SUFFIXES, load_scenario
     from tracer.trip import take_trip
 
-    return take_trip(load_scenario(folder / source if Path(source).suffix.lower() in SUFFIXES else source))
+    scenario = load_scenario(folder / source if Path(source).suffix.lower() in SUFFIXES else source)
+    return take_trip(scenario) if tokens is None else follow(scenario, tokens, where)
 
 
-def _counts(trip: Trip) -> str:
-    from tracer.trip_text import log_line
-
-    return f"{log_line(trip.log, trip.scenario.cluster.island_word)}\n"
+def _counts(journey: Journey) -> str:
+    return f"{totals_text(journey)}\n"
 
 
-def _log(trip: Trip) -> str:
-    return f"```text\n{trip}\n```\n"
+def _log(journey: Journey) -> str:
+    return f"```text\n{journey}\n```\n"
 
 
 def _table(trip: Trip) -> str:
@@ -109,7 +112,7 @@ def _table(trip: Trip) -> str:
 
 
 def _picture(
-    trip: Trip,
+    journey: Journey,
     source: str,
     options: dict[str, str],
     where: str,
@@ -118,17 +121,17 @@ def _picture(
 ) -> str:
     from app.export_formats import format_of
     from app.stamp import stamped
-    from tracer.trip_text import log_line
 
+    hops = hop_count(journey)
     file = options.get("file", f"{Path(source).stem}.svg")
     hop = options.get("hop", "")
-    if not file.endswith(".svg") or not (
-        hop == "" or (hop.isascii() and hop.isdigit() and int(hop) < len(trip.hops))
-    ):
-        rule = f"must name an .svg file and a hop from 0 to {len(trip.hops) - 1}"
+    if not file.endswith(".svg") or not (hop == "" or (hop.isascii() and hop.isdigit() and int(hop) < hops)):
+        rule = f"must name an .svg file and a hop from 0 to {hops - 1}"
         raise ConfigError(where, f"file={file} hop={hop}", rule, "write file=trip.svg hop=0")
     number = int(hop) if hop else None
-    content = format_of(Path(file))(trip, number)
-    text = str(stamped(content, ".svg", trip, source=source, hop=number))
+    content = format_of(Path(file))(journey, number)
+    another = "tokens" in options and not isinstance(journey, Trips)
+    stamp_source = None if another else source
+    text = str(stamped(content, ".svg", journey, source=stamp_source, hop=number))
     pictures.append((folder / file, text))
-    return f"![Map of {source}: {log_line(trip.log, trip.scenario.cluster.island_word)}]({file})\n"
+    return f"![Map of {source}: {totals_text(journey)}]({file})\n"

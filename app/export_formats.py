@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.journey import hop_count
+from app.journey import hop_count, one_trip
 from tracer.errors import ConfigError, listed, nearest
 from tracer.several import Trips
 
@@ -25,11 +25,9 @@ def _text(target: str) -> Writer:
     """A writer that ignores the hop: ``module:function`` of one trip, imported when it is called."""
 
     def write(journey: Journey, hop: int | None) -> str:
-        if isinstance(journey, Trips):
-            rule = f"cannot hold {len(journey.trips)} tokens"
-            raise ConfigError("--to", "this format", rule, f"write one token, or to {listed(SEVERAL)}")
+        trip = one_trip(journey, "--to", "this format", f"write one token, or to {listed(SEVERAL)}")
         module, function = target.split(":")
-        content: str = getattr(import_module(module), function)(journey)
+        content: str = getattr(import_module(module), function)(trip)
         return content
 
     return write

@@ -9,13 +9,17 @@ from app.query import scenario_of
 from app.token_names import read_token_names
 from tracer.errors import ConfigError
 from tracer.several import Trips, take_trips
+from tracer.several_text import totals_line
 from tracer.trip import Trip, take_trip
+from tracer.trip_text import log_line
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Journey = Trip | Trips
 FOLLOW = "follow"
+UNTABLED = "name one token, or show the log, the counts or a picture"
+"""What helps where a table of hops is asked of several tokens."""
 
 
 def journey_of(query: Mapping[str, str]) -> Journey:
@@ -31,7 +35,8 @@ def journey_of(query: Mapping[str, str]) -> Journey:
     except ConfigError as error:
         if not names or error.field == FOLLOW:
             raise
-        rule = f"is refused: {error.field}={error.got} {error.rule}"
+        about = "" if error.field == "tokens" else f"is refused: {error.field}={error.got!r} "
+        rule = f"{about}{error.rule}"
         raise ConfigError(FOLLOW, names, rule, error.fix) from error
 
 
@@ -48,3 +53,21 @@ def follow(scenario: Scenario, names: str, field: str = "--tokens") -> Journey:
 def hop_count(journey: Journey) -> int:
     """How many hops there are to draw: the trip's own, or the steps that tokens take together."""
     return len(journey.steps if isinstance(journey, Trips) else journey.hops)
+
+
+def totals_text(journey: Journey) -> str:
+    """The totals in one line."""
+    if isinstance(journey, Trips):
+        return totals_line(journey)
+    return log_line(journey.log, journey.scenario.cluster.island_word)
+
+
+def one_trip(journey: Journey, field: str, what: str, fix: str) -> Trip:
+    """The trip of one token, for what cannot tell several.
+
+    Raises:
+        ConfigError: naming ``field`` when there are several.
+    """
+    if isinstance(journey, Trips):
+        raise ConfigError(field, what, f"cannot hold {len(journey.trips)} tokens", fix)
+    return journey

@@ -9,9 +9,9 @@
     ```
 
 The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
-``animation``, ``log``, ``table`` or ``counts``. A role puts one figure into a sentence:
-``{token-fact}`six-cuts home` ``; its names are those of ``tracer.trip_facts``. Everything is made when the
-site is built.
+``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. A role
+puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are those of
+``tracer.trip_facts``. Everything is made when the site is built.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError
 from tracer.presets import SUFFIXES, load_scenario
 from tracer.trip import take_trip
 from tracer.trip_facts import trip_fact
-from tracer.trip_text import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,13 +47,14 @@ def _shown(argument: str) -> str:
 
 
 class TokenTrip(SphinxDirective):
-    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``alt`` and ``caption``."""
+    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``tokens``, ``alt`` and ``caption``."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "show": _shown,
         "hop": directives.nonnegative_int,
+        "tokens": directives.unchanged_required,
         "alt": directives.unchanged_required,
         "caption": directives.unchanged_required,
     }
@@ -62,51 +63,57 @@ class TokenTrip(SphinxDirective):
         """What the page shows; wrong input is an error at the directive's own line."""
         show = self.options.get("show", "picture")
         try:
-            trip = take_trip(_scenario(self.arguments[0].strip(), self.env))
-            hop = self._hop(trip, show)
+            journey = self._journey()
+            hop = self._hop(journey, show)
             if show in PICTURES:
-                return self._picture(trip, show, hop)
+                return self._picture(journey, show, hop)
+            if show == "table":
+                return [_table(one_trip(journey, "tokens", "table", UNTABLED), hop)]
         except ConfigError as error:
             raise self.error(f"token-trip: {error}") from error
         if show == "log":
-            return [nodes.literal_block(str(trip), str(trip), language="text")]
-        if show == "counts":
-            counts = log_line(trip.log, trip.scenario.cluster.island_word)
-            return [nodes.paragraph(counts, counts)]
-        return [_table(trip, hop)]
+            return [nodes.literal_block(str(journey), str(journey), language="text")]
+        counts = totals_text(journey)
+        return [nodes.paragraph(counts, counts)]
 
-    def _hop(self, trip: Trip, show: str) -> int | None:
+    def _journey(self) -> Journey:
+        scenario = _scenario(self.arguments[0].strip(), self.env)
+        tokens = self.options.get("tokens")
+        return take_trip(scenario) if tokens is None else follow(scenario, tokens, "tokens")
+
+    def _hop(self, journey: Journey, show: str) -> int | None:
         hop: int | None = self.options.get("hop")
-        if hop is not None and hop >= len(trip.hops):
-            raise ConfigError("hop", hop, f"must be from 0 to {len(trip.hops) - 1}", "try 0, the landing")
+        last = hop_count(journey) - 1
+        if hop is not None and hop > last:
+            raise ConfigError("hop", hop, f"must be from 0 to {last}", "try 0, the landing")
         if hop is not None and show in ("log", "counts"):
             raise ConfigError("hop", hop, f"has no place in a {show}", "leave :hop: out, or show a picture")
         return hop
 
-    def _picture(self, trip: Trip, show: str, hop: int | None) -> list[nodes.Node]:
+    def _picture(self, journey: Journey, show: str, hop: int | None) -> list[nodes.Node]:
         """The picture as a file of the built site; its text lives in the page's alt text."""
-        picture: nodes.Node = self._image(trip, PICTURES[show], hop)
+        picture: nodes.Node = self._image(journey, PICTURES[show], hop)
         if show == "animation":
-            picture = MovingPicture("", self._image(trip, PICTURES["picture"], hop), picture)
+            picture = MovingPicture("", self._image(journey, PICTURES["picture"], hop), picture)
         caption = self.options.get("caption")
         if caption is None:
             return [picture]
         words, messages = self.state.inline_text(caption, self.lineno)
         return [nodes.figure("", picture, nodes.caption(caption, "", *words)), *messages]
 
-    def _image(self, trip: Trip, ending: str, hop: int | None) -> nodes.image:
+    def _image(self, journey: Journey, ending: str, hop: int | None) -> nodes.image:
         from hashlib import sha256
 
         from app.export_formats import FORMATS
         from app.files import write_whole
 
-        text = str(FORMATS[ending](trip, hop))
-        name = f"{trip.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
+        text = str(FORMATS[ending](journey, hop))
+        name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
         folder = Path(self.env.doctreedir) / "token-trips"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / name, text)
         image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
-        image["alt"] = self.options.get("alt") or _alt(trip, hop)
+        image["alt"] = self.options.get("alt") or _alt(journey, hop)
         self.set_source_info(image)
         return image
 
@@ -165,13 +172,13 @@ def _from_source(path: Path, page: Path) -> str:
     return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
-def _alt(trip: Trip, hop: int | None) -> str:
+def _alt(journey: Journey, hop: int | None) -> str:
     from layouts.build import build_scene
 
-    name = trip.scenario.name or "scenario"
+    name = journey.scenario.name or "scenario"
     if hop is None:
-        return f"Map of {name}: {log_line(trip.log, trip.scenario.cluster.island_word)}"
-    words = build_scene(trip).hops[hop].words
+        return f"Map of {name}: {totals_text(journey)}"
+    words = build_scene(journey).hops[hop].words
     return f"Map of {name}, hop {hop}: {words.title}. {words.what}"
 
 

@@ -1,8 +1,9 @@
 """Pictures: geometry as plain data, then one renderer a target.
 
-``grid`` places nodes and GPUs, ``paths`` routes transfers, ``marks`` says where the token is, ``words``
-tells each hop; ``build`` puts them into one :class:`~layouts.scene.Scene`, which ``svg`` and
-``scene_json`` render. Nothing here imports a drawing or a serving package.
+``grid`` places nodes and GPUs, ``paths`` routes transfers, ``marks`` says where the token is
+(``crowds``: where several are), ``words`` tells each hop; ``build`` puts them into one
+:class:`~layouts.scene.Scene`, which ``svg`` and ``scene_json`` render. Nothing here imports a drawing or a
+serving package.
 """
 
 from layouts.build import build_scene

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from layouts.crowds import (
@@ -17,6 +18,7 @@ from layouts.crowds import (
     riders_text,
     token_name,
 )
+from layouts.labels import plural
 from layouts.legend import notes
 from layouts.words.together import link_text, meeting_text
 from tracer.trip_text import format_bytes
@@ -24,7 +26,7 @@ from tracer.trip_text import format_bytes
 if TYPE_CHECKING:
     from layouts.scene import BusyLink, HopScene, Scene, Together
 
-MAX_MEETINGS = 24
+MAX_LINES = 24
 
 
 def several_to_dict(scene: Scene) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def several_to_dict(scene: Scene) -> dict[str, Any]:
 
 
 def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
-    """For each hop: marks by GPU, while it travels and after it; its moves' riders; who meets; its busiest.
+    """For each hop: marks by GPU, while it travels and after it; its moves' riders; who is where; who meets.
 
     ``marks.crowds`` are all of ``[rank, tags]`` after the hop, ``marks.leave`` those that differ, while it
     travels, from the hop before, ``marks.kept`` K/V tags that the hop changes. A tag is
@@ -63,7 +65,7 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
     before: HopScene | None = None
     for hop, kept in zip(scene.hops, kept_after(scene), strict=True):
         standing: dict[int, Crowd] = crowds_after(before) if before else {}
-        going = crowds_while(hop, before)
+        going, after = crowds_while(hop, before), crowds_after(hop)
         leave = {rank: going.get(rank, ()) for rank in standing if going.get(rank) != standing[rank]}
         yield {
             "marks": {
@@ -72,11 +74,12 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
                 "copies": [],
                 "relays": [],
                 "new": list(dict.fromkeys(hop.newly_touched)),
-                "crowds": _crowds(crowds_after(hop)),
+                "crowds": _crowds(after),
                 "leave": _crowds(leave),
                 "kept": [[rank, _tags(kept_tags(*held))] for rank, held in kept.items()],
             },
             "riders": [[riders_text(move.tokens), _only(move.tokens)] for move in hop.moves],
+            "places": _lines({gpu: [token for token, _ in after[gpu]] for gpu in sorted(after)}),
             **_together(hop.together),
         }
         before = hop
@@ -88,10 +91,16 @@ def _together(together: Together | None) -> dict[str, Any]:
     found = sorted(together.meetings, key=lambda meeting: -len(meeting[1]))
     return {
         "takers": len(together.tokens),
-        "meetings": [meeting_text(gpu, met) for gpu, met in found[:MAX_MEETINGS]],
-        "more_meetings": max(0, len(found) - MAX_MEETINGS),
+        "meetings": _lines(dict(found)),
         "busiest": _busiest(together.busiest),
     }
+
+
+def _lines(tokens_on: Mapping[int, Sequence[int]]) -> list[str]:
+    """Which tokens are on which GPU, the first few GPUs."""
+    lines = [meeting_text(gpu, tokens) for gpu, tokens in islice(tokens_on.items(), MAX_LINES)]
+    more = len(tokens_on) - MAX_LINES
+    return [*lines, f"and on {plural(more, 'more GPU')}"] if more > 0 else lines
 
 
 def _busiest(link: BusyLink | None) -> list[Any] | None:

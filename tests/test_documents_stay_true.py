@@ -9,6 +9,9 @@ import pytest
 
 from app.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
+from tracer.presets import load_scenario
+from tracer.several import take_trips
+from tracer.several_text import totals_line
 
 BLOCKS = """# Notes
 
@@ -23,6 +26,9 @@ old
 <!-- /tokentrip -->
 
 <!-- tokentrip: picture mesh.toml hop=4 file=dispatch.svg -->
+<!-- /tokentrip -->
+
+<!-- tokentrip: picture six-cuts tokens=0,3:40 file=together.svg -->
 <!-- /tokentrip -->
 """
 
@@ -114,12 +120,16 @@ def test_documents_are_filled_checked_and_found_stale(mesh: Path) -> None:
     assert stale.exit_code == 1
     assert "line 3: counts six-cuts" in stale.stdout
     assert "dispatch.svg is missing or out of date" in stale.stdout
-    assert "4 blocks changed, 1 pictures written" in run("export", "--fill", str(document)).stdout
+    assert "5 blocks changed, 2 pictures written" in run("export", "--fill", str(document)).stdout
     text = document.read_text()
     assert "23/32 GPUs · 15 node crossings (14 ep, 1 pp) · 41 comm ops" in text
     assert "| 1 | dispatch | 7 | 1 | 4 |" in text
     assert "](dispatch.svg)" in text
-    assert run("export", "--check", str(document), str(mesh.parent / "dispatch.svg")).exit_code == 0
+    together = take_trips(load_scenario("six-cuts"), [0, (3, 40)])
+    assert f"Map of six-cuts: {totals_line(together)}" in text
+    assert "2 tokens · the whole trip" in (mesh.parent / "together.svg").read_text()
+    pictures = [str(mesh.parent / name) for name in ("dispatch.svg", "together.svg")]
+    assert run("export", "--check", str(document), *pictures).exit_code == 0
     shutil.copy(document, mesh.parent / "again.md")
     assert "0 blocks changed" in run("export", "--fill", str(mesh.parent / "again.md")).stdout
 
@@ -131,6 +141,7 @@ def test_documents_are_filled_checked_and_found_stale(mesh: Path) -> None:
         ("<!-- tokentrip: count six-cuts -->\n<!-- /tokentrip -->", "did you mean 'counts'"),
         ("<!-- tokentrip: counts six-cut -->\n<!-- /tokentrip -->", "did you mean 'six-cuts'"),
         ("<!-- tokentrip: picture six-cuts hop=99 -->\n<!-- /tokentrip -->", "a hop from 0 to 41"),
+        ("<!-- tokentrip: table six-cuts tokens=0,1 -->\n<!-- /tokentrip -->", "cannot hold 2 tokens"),
         ("<!-- tokentrip: picture six-cuts file=x.png -->\n<!-- /tokentrip -->", "must name an .svg file"),
     ],
 )

@@ -267,7 +267,7 @@ def test_the_page_gets_the_engines_totals(trips: Trips) -> None:
     ("names", "message"),
     [
         ("0,99", r"follow='0,99' is refused: token\.position=99 must lie in the prompt of 64; try 0 to 63"),
-        ("0-511,0:0-9", r"follow=.* is refused: tokens=.* must be 1 to 512 tokens"),
+        ("0-63,0:0-999", r"follow='0-63,.*' must be 1 to 512 tokens"),
         ("x", r"follow='x' must be positions, runs of them or REPLICA:POSITION"),
     ],
 )

@@ -33,6 +33,11 @@ It lands on GPU {token-fact}`six-cuts home` of {token-fact}`nested/mesh.toml nod
 ```
 
 ```{token-trip} six-cuts
+:tokens: 0,3:40
+:hop: 4
+```
+
+```{token-trip} six-cuts
 :show: counts
 ```
 
@@ -64,7 +69,9 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     assert "<p>InfiniBand</p>" in html
     pictures = sorted((tmp_path / "_build" / "html" / "_images").glob("*.svg"))
     texts = [picture.read_text() for picture in pictures]
-    assert sorted("animateMotion" in text for text in texts) == [False, False, True]
+    assert sorted("animateMotion" in text for text in texts) == [False, False, False, True]
+    assert sum("replica 3, position 40" in text for text in texts) == 1
+    assert "Map of six-cuts, hop 4: Dispatch to experts. Tokens 0 and 1 take this hop" in html
     moving = pictures[["animateMotion" in text for text in texts].index(True)].name
     found = re.search(r'reduce\)" srcset="_images/([^"]+)"><img [^>]*src="_images/([^"]+)"', html)
     assert found is not None
@@ -78,6 +85,7 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     [
         ("{token-trip} six-cutz", "index.md:3: .*did you mean 'six-cuts'"),
         ("{token-trip} six-cuts\n:hop: 99", "index.md:3: .*hop=99 must be from 0 to 41"),
+        ("{token-trip} six-cuts\n:tokens: 0,1\n:show: table", "index.md:3: .*cannot hold 2 tokens"),
         ("{token-trip} gone.toml", "index.md:3: .*gone.toml"),
         ("{token-trip} six-cuts\n:show: film", "index.md:4: .*film"),
         ("{token-trip} six-cuts\n:show: log\n:hop: 3", "index.md:3: .*has no place in a log"),

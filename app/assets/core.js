@@ -146,8 +146,18 @@
   function ownTripQuery(query, token, data) {
     const { follow, hop, rank, ...kept } = query;
     if (token.replica === data.replica && token.position === data.position) return kept;
-    const plain = Object.fromEntries(Object.entries(kept).filter(([key]) => !key.startsWith("picks.") && key !== "token.gpu"));
-    return { ...plain, "token.replica": token.replica, "token.position": token.position, ...(data.given_picks.length ? { picks: "" } : {}) };
+    return otherToken(kept, token, data.given_picks.length > 0);
+  }
+
+  function otherToken(query, token, dropPicks) {
+    const plain = Object.fromEntries(Object.entries(query).filter(([key]) => !key.startsWith("picks.") && key !== "token.gpu"));
+    return { ...plain, "token.replica": token.replica, "token.position": token.position, ...(dropPicks ? { picks: "" } : {}) };
+  }
+
+  // Followed alone, a token is the scenario's token, and its controls are those of one. Given picks are its own.
+  function aloneQuery(query, token) {
+    const { follow, ...kept } = query;
+    return token.given_picks.length ? kept : otherToken(kept, token, true);
   }
 
   // The drawn GPU next to another in a direction, for arrow keys on the map.
@@ -191,7 +201,7 @@
   const core = {
     ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
-    keptAt, standing, isBusiest, ownTripQuery, slug, csvText, jsonText,
+    keptAt, standing, isBusiest, ownTripQuery, aloneQuery, slug, csvText, jsonText,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

@@ -4,13 +4,17 @@
   // What the panel adds to a hop that tokens take together.
   function meetingParts(dom, hop) {
     if (!hop.meetings) return [];
-    const more = hop.more_meetings ? ["and on " + hop.more_meetings + " more GPUs"] : [];
-    const lines = [...hop.meetings, ...more].map((text) => dom.make("li", { text }));
     return [
       dom.make("h3", { class: "meet", text: hop.meetings.length ? "They meet here" : "No two of them meet here" }),
-      lines.length ? dom.make("ul", { class: "meetings", tabindex: lines.length > 6 ? "0" : null, "aria-label": "Who meets on which GPU" }, lines) : null,
+      hop.meetings.length ? list(dom, hop.meetings, "Who meets on which GPU") : null,
+      dom.make("details", {}, [dom.make("summary", { text: "Where they are after this hop" }), list(dom, hop.places, "Which tokens are on which GPU")]),
       hop.busiest ? dom.make("p", { class: "busiest", text: "Busiest link of this hop: " + hop.busiest[2] + "." }) : null,
     ];
+  }
+
+  function list(dom, lines, label) {
+    return dom.make("ul", { class: "meetings", tabindex: lines.length > 6 ? "0" : null, "aria-label": label },
+      lines.map((text) => dom.make("li", { text })));
   }
 
   // `tripOf(token)` is the address of a token's own trip; a page in a file has none.

@@ -31,7 +31,7 @@
   function numberField(page, change, key, value, least, most) {
     const { dom } = window.tokentrip;
     const input = dom.make("input", { type: "number", min: least, max: most, step: 1, value, inputmode: "numeric",
-      onchange: () => { if (input.value !== "") change(page, { "token.gpu": null, [key]: input.value }); } });
+      onchange: () => { if (input.value !== "") change(page, { "token.gpu": null, ...(page.data.tokens ? {} : { follow: null }), [key]: input.value }); } });
     return input;
   }
 

@@ -117,6 +117,10 @@
     page.keepHop = false;
     page.player?.destroy();
     page.data = data;
+    if (page.asked().follow && !data.tokens) {
+      page.query = window.tokentrip.core.aloneQuery(page.query, data.token);
+      save(page);
+    }
     page.alert.hidden = true;
     page.predict = createPredict(() => page.player.forward());
     page.player = createPlayer(data, {

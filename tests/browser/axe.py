@@ -15,11 +15,10 @@ SERIOUS = ("serious", "critical")
 def sticks_out_or_is_small(page: Page) -> list[str]:
     """What is wider than the page, and text under 12 px."""
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    small: list[str] = (
-        page.evaluate("""[...document.querySelectorAll('#explorer *')].filter(e => e.childNodes.length &&
+    script = """[...document.querySelectorAll('#explorer *')].filter(e =>
         [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) &&
-        parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML.slice(0, 80))""")
-    )
+        parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML.slice(0, 80))"""
+    small: list[str] = page.evaluate(script)
     return ([f"{wide} px too wide"] if wide else []) + small
 
 

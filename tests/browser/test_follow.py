@@ -66,7 +66,11 @@ def test_tokens_typed_into_the_field_play_together(
     page.locator(".cell[data-hop='4']").click()
     expect(page.locator(".meetings li").first).to_contain_text("GPU ")
     expect(page.locator(".link.busy")).to_have_count(1)
-    assert page.locator(".meetings li").count() == len(trips.steps[4].meetings)
+    assert page.get_by_label("Who meets on which GPU").locator("li").count() == len(trips.steps[4].meetings)
+    page.locator("summary", has_text="Where they are").click()
+    places = page.get_by_label("Which tokens are on which GPU").locator("li").all_text_contents()
+    held = sorted(crowds_after(scene.hops[4]))
+    assert [line.split(":")[0] for line in places] == [f"GPU {gpu}" for gpu in held]
     row = page.locator(".tokens tbody tr[data-token='4']")
     log = trips.trips[4].log
     cells = [3, 40, 15, log.gpus_touched, log.node_crossings, log.comm_ops, format_bytes(log.bytes)]
@@ -95,6 +99,15 @@ def test_refused_tokens_are_told_beside_the_field_and_mended_there(page: Page, e
     page.get_by_role("button", name="Follow one").click()
     expect(page.locator(".tokens")).to_have_count(0)
     assert "follow" not in parse_qs(urlparse(page.url).query)
+    field.fill("3:5")
+    field.press("Enter")
+    expect(page.get_by_label("Position")).to_have_value("5")
+    asked = parse_qs(urlparse(page.url).query)
+    assert (asked["token.replica"], asked["token.position"]) == (["3"], ["5"])
+    assert "follow" not in asked
+    alone = take_trips(load_scenario("six-cuts"), [(3, 5)]).trips[0]
+    page.locator(".cell").last.click()
+    expect(page.locator("[data-count=bytes]")).to_have_text(format_bytes(alone.log.bytes))
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])

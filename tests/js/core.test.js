@@ -115,6 +115,13 @@ test("a token's own trip keeps given picks only for the scenario's own token", (
     { scenario: "six-cuts", "token.replica": 3, "token.position": 0, picks: "" });
 });
 
+test("a token followed alone becomes the scenario's token", () => {
+  const query = { scenario: "six-cuts", follow: "3:5", hop: "4", "picks.1": "5,27", "token.gpu": "11" };
+  assert.deepEqual(core.aloneQuery(query, { replica: 3, position: 5, given_picks: [] }),
+    { scenario: "six-cuts", hop: "4", "token.replica": 3, "token.position": 5, picks: "" });
+  assert.deepEqual(core.aloneQuery({ follow: "40" }, { replica: 2, position: 40, given_picks: [1] }), {});
+});
+
 test("several tokens are told without comm ops, which they share", () => {
   const told = core.liveText(hop(4, "dispatch", { takers: 3, tally: [15, 6, null, 9, "9 B"] }), 41, "node");
   assert.equal(told, "Hop 4 of 41, layer 1. dispatch. 3 tokens. 15 GPUs touched, 6 node crossings, 9 B moved.");
