@@ -1,8 +1,9 @@
 """The K/V's last trip as plain data: two columns of GPUs, and an arrow for each piece that moves.
 
 Prefill stands left, decode right, each GPU as tall as its arrows need; an arrow ends at a place of its own
-beside its label, so that none covers another. GPUs that move nothing fold to a line with words, and so
-does what is over :data:`MAX_ARROWS`.
+beside its label, so that none covers another. In a column of over :data:`MAX_TALL` GPUs each is low and says
+its name alone: its heads are on its arrows. GPUs that move nothing fold to a line with words, and so does
+what is over :data:`MAX_ARROWS`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 MAX_ARROWS = 48
+MAX_TALL = 16
 BOX_WIDTH, BOX_HEIGHT, BOX_GAP = 184.0, 64.0, 12.0
+LOW_HEIGHT, LOW_GAP = 28.0, 6.0
 PORT, PORT_PAD = 24.0, 20.0
 FAN = 150.0
 BAND_PAD, BAND_HEAD, BAND_GAP = 10.0, 30.0, 14.0
@@ -38,11 +41,11 @@ _IDLE = {"prefill": "send", "decode": "get"}
 
 @dataclass(frozen=True, slots=True)
 class KeeperBox:
-    """One GPU that holds K/V: what it keeps as two lines of words, and where it stands."""
+    """One GPU that holds K/V, and where it stands; ``keeps`` are two lines of words, none when it is low."""
 
     rank: int
     node: str
-    keeps: tuple[str, str]
+    keeps: tuple[str, ...]
     x: float
     y: float
     width: float
@@ -162,16 +165,18 @@ def _column(moved: LastTrip, pool: str, pairs: list[tuple[int, int]], x: float) 
     ports: dict[int, int] = {}
     for own, _ in pairs:
         ports[own] = ports.get(own, 0) + 1
+    low = len(ports) > MAX_TALL
+    least, gap = (LOW_HEIGHT, LOW_GAP) if low else (BOX_HEIGHT, BOX_GAP)
     bands, boxes, y = [], [], HEADER
     for stage, ranks in groupby(sorted(ports), key=scenario.mesh.stage_of):
         top = y
         y += BAND_HEAD
         for rank in ranks:
-            height = max(BOX_HEIGHT, PORT * ports[rank] + PORT_PAD)
-            keeps = _keeps(moved, scenario, rank)
+            height = max(least, PORT * ports[rank] + (0.0 if low else PORT_PAD))
+            keeps = () if low else _keeps(moved, scenario, rank)
             node = f"node {scenario.cluster.node_of(rank):,}"
             boxes.append(KeeperBox(rank, node, keeps, x + BAND_PAD, y, BOX_WIDTH, height))
-            y += height + BOX_GAP
+            y += height + gap
         label = f"Stage {stage}" if scenario.mesh.stages > 1 else ""
         layers = stage_layers_text(scenario, stage)
         bands.append(Band(stage, label, layers, x, top, BOX_WIDTH + 2 * BAND_PAD, y - top))
