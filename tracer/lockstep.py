@@ -110,24 +110,23 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     Raises:
         ConfigError: for a mesh too large to list.
     """
-    mesh, dp = scenario.mesh, scenario.mesh.size_of("dp")
-    joined = list(range(dp))
+    import numpy as np
 
-    def root(replica: int) -> int:
-        while joined[replica] != replica:
-            replica = joined[replica]
-        return replica
-
+    mesh = scenario.mesh
+    lowest = np.arange(mesh.size_of("dp"))
     has_experts = scenario.model is None or scenario.model.moe_layers > 0
     if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
         check_listable(mesh.stage_size)
-        for place in range(mesh.stage_size):
-            first = mesh.group(mesh.rank_in_stage(0, place), "dispatch")[0]
-            pair = [mesh.dense.coordinate(rank, "dp") for rank in (first, mesh.rank_in_stage(0, place))]
-            joined[root(pair[1])] = root(pair[0])
+        groups = mesh.groups("dispatch")
+        replicas = mesh.coordinates_of(groups[mesh.coordinates_of(groups[:, 0])["pp"] == 0])["dp"]
+        before = None
+        while before is None or (lowest != before).any():
+            before = lowest.copy()
+            np.minimum.at(lowest, replicas, lowest[replicas].min(axis=1, keepdims=True))
+            lowest = lowest[lowest]
     found: dict[int, list[int]] = {}
-    for replica in range(dp):
-        found.setdefault(root(replica), []).append(replica)
+    for replica, first in enumerate(lowest.tolist()):
+        found.setdefault(first, []).append(replica)
     return tuple(tuple(group) for group in found.values())
 
 
