@@ -97,12 +97,12 @@ class PoolMap:
     arrows: tuple[Arrow, ...]
     arrows_left_out: int
     rest: str
-    label_width: float
 
 
 def build_pool_map(moved: LastTrip) -> PoolMap:
     """The picture of a last trip; its size follows the arrows drawn, not the pools."""
-    drawn = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))[:MAX_ARROWS]
+    ordered = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))
+    drawn, left_out = ordered[:MAX_ARROWS], ordered[MAX_ARROWS:]
     labels = {(piece.src, piece.dst): _label(piece) for piece in drawn}
     label_width = LETTER * max(map(len, labels.values()), default=0) + 24
     right = BOX_WIDTH + 2 * BAND_PAD + FAN + label_width
@@ -110,19 +110,17 @@ def build_pool_map(moved: LastTrip) -> PoolMap:
         _column(moved, "prefill", [(piece.src, piece.dst) for piece in drawn], 0.0),
         _column(moved, "decode", [(piece.dst, piece.src) for piece in drawn], right),
     )
-    left_out = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))[MAX_ARROWS:]
     bottom = max(_bottom(column) for column in columns)
     return PoolMap(
         title=f"The K/V's last trip: {_what(moved)}",
         summary=moved.totals,
-        description=_description(moved),
+        description=_description(ordered),
         width=right + BOX_WIDTH + 2 * BAND_PAD,
         height=bottom + (24.0 if left_out else 0.0),
         columns=columns,
         arrows=tuple(_arrows(drawn, labels, columns)),
         arrows_left_out=len(left_out),
         rest=_rest(left_out),
-        label_width=label_width,
     )
 
 
@@ -152,10 +150,9 @@ def _rest(pieces: list[KvPiece]) -> str:
     return f"{plural(len(pieces), 'more piece')} into {into}: {size}"
 
 
-def _description(moved: LastTrip) -> str:
-    shown = moved.pieces[:MAX_ARROWS]
-    rows = [f"to GPU {piece.dst} from {_label(piece)}" for piece in shown]
-    more = len(moved.pieces) - len(shown)
+def _description(pieces: list[KvPiece]) -> str:
+    rows = [f"to GPU {piece.dst} from {_label(piece)}" for piece in pieces[:MAX_ARROWS]]
+    more = len(pieces) - len(rows)
     return "; ".join(rows) + (f"; and {more:,} more pieces." if more else ".")
 
 
