@@ -1,8 +1,9 @@
 """The K/V's last trip as plain data: two columns of GPUs, and an arrow for each piece that moves.
 
 Prefill stands left, decode right, each GPU as tall as its arrows need; an arrow ends at a place of its own
-beside its label, so that none covers another. GPUs that move nothing fold to a line with words, and so
-does what is over :data:`MAX_ARROWS`.
+beside its label, so that none covers another. In a column of over :data:`MAX_TALL` GPUs each is low and says
+its name alone: its heads are on its arrows. GPUs that move nothing fold to a line with words, and so does
+what is over :data:`MAX_ARROWS`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 MAX_ARROWS = 48
+MAX_TALL = 16
 BOX_WIDTH, BOX_HEIGHT, BOX_GAP = 184.0, 64.0, 12.0
+LOW_HEIGHT, LOW_GAP = 28.0, 6.0
 PORT, PORT_PAD = 24.0, 20.0
 FAN = 150.0
 BAND_PAD, BAND_HEAD, BAND_GAP = 10.0, 30.0, 14.0
@@ -38,11 +41,11 @@ _IDLE = {"prefill": "send", "decode": "get"}
 
 @dataclass(frozen=True, slots=True)
 class KeeperBox:
-    """One GPU that holds K/V: what it keeps as two lines of words, and where it stands."""
+    """One GPU that holds K/V, and where it stands; ``keeps`` are two lines of words, none when it is low."""
 
     rank: int
     node: str
-    keeps: tuple[str, str]
+    keeps: tuple[str, ...]
     x: float
     y: float
     width: float
@@ -94,12 +97,12 @@ class PoolMap:
     arrows: tuple[Arrow, ...]
     arrows_left_out: int
     rest: str
-    label_width: float
 
 
 def build_pool_map(moved: LastTrip) -> PoolMap:
     """The picture of a last trip; its size follows the arrows drawn, not the pools."""
-    drawn = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))[:MAX_ARROWS]
+    ordered = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))
+    drawn, left_out = ordered[:MAX_ARROWS], ordered[MAX_ARROWS:]
     labels = {(piece.src, piece.dst): _label(piece) for piece in drawn}
     label_width = LETTER * max(map(len, labels.values()), default=0) + 24
     right = BOX_WIDTH + 2 * BAND_PAD + FAN + label_width
@@ -107,19 +110,17 @@ def build_pool_map(moved: LastTrip) -> PoolMap:
         _column(moved, "prefill", [(piece.src, piece.dst) for piece in drawn], 0.0),
         _column(moved, "decode", [(piece.dst, piece.src) for piece in drawn], right),
     )
-    left_out = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))[MAX_ARROWS:]
     bottom = max(_bottom(column) for column in columns)
     return PoolMap(
         title=f"The K/V's last trip: {_what(moved)}",
         summary=moved.totals,
-        description=_description(moved),
+        description=_description(ordered),
         width=right + BOX_WIDTH + 2 * BAND_PAD,
         height=bottom + (24.0 if left_out else 0.0),
         columns=columns,
         arrows=tuple(_arrows(drawn, labels, columns)),
         arrows_left_out=len(left_out),
         rest=_rest(left_out),
-        label_width=label_width,
     )
 
 
@@ -149,10 +150,9 @@ def _rest(pieces: list[KvPiece]) -> str:
     return f"{plural(len(pieces), 'more piece')} into {into}: {size}"
 
 
-def _description(moved: LastTrip) -> str:
-    shown = moved.pieces[:MAX_ARROWS]
-    rows = [f"to GPU {piece.dst} from {_label(piece)}" for piece in shown]
-    more = len(moved.pieces) - len(shown)
+def _description(pieces: list[KvPiece]) -> str:
+    rows = [f"to GPU {piece.dst} from {_label(piece)}" for piece in pieces[:MAX_ARROWS]]
+    more = len(pieces) - len(rows)
     return "; ".join(rows) + (f"; and {more:,} more pieces." if more else ".")
 
 
@@ -162,16 +162,18 @@ def _column(moved: LastTrip, pool: str, pairs: list[tuple[int, int]], x: float) 
     ports: dict[int, int] = {}
     for own, _ in pairs:
         ports[own] = ports.get(own, 0) + 1
+    low = len(ports) > MAX_TALL
+    least, gap = (LOW_HEIGHT, LOW_GAP) if low else (BOX_HEIGHT, BOX_GAP)
     bands, boxes, y = [], [], HEADER
     for stage, ranks in groupby(sorted(ports), key=scenario.mesh.stage_of):
         top = y
         y += BAND_HEAD
         for rank in ranks:
-            height = max(BOX_HEIGHT, PORT * ports[rank] + PORT_PAD)
-            keeps = _keeps(moved, scenario, rank)
+            height = max(least, PORT * ports[rank] + (0.0 if low else PORT_PAD))
+            keeps = () if low else _keeps(moved, scenario, rank)
             node = f"node {scenario.cluster.node_of(rank):,}"
             boxes.append(KeeperBox(rank, node, keeps, x + BAND_PAD, y, BOX_WIDTH, height))
-            y += height + BOX_GAP
+            y += height + gap
         label = f"Stage {stage}" if scenario.mesh.stages > 1 else ""
         layers = stage_layers_text(scenario, stage)
         bands.append(Band(stage, label, layers, x, top, BOX_WIDTH + 2 * BAND_PAD, y - top))

@@ -58,7 +58,6 @@ def _column(column: PoolColumn, pen: Pen) -> Iterator[str]:
 
 
 def _box(box: KeeperBox, pen: Pen) -> str:
-    heads, positions = box.keeps
     square = f'x="{box.x + box.width - 20:g}" y="{box.y + 8:g}" width="12" height="12" rx="2"'
     return (
         f'<g class="keeper" data-rank="{box.rank}"><rect x="{box.x:g}" y="{box.y:g}" '
@@ -66,8 +65,10 @@ def _box(box: KeeperBox, pen: Pen) -> str:
         f'stroke-width="1.4"/><rect {square} {pen.fill("kv")}/>'
         + pen.text(box.x + 9, box.y + 21, f"GPU {box.rank:,}", "ink", 15, weight=600)
         + pen.text(box.x + box.width - 26, box.y + 19, box.node, "soft", 12, anchor="end")
-        + pen.text(box.x + 9, box.y + 39, heads, "soft", 12)
-        + pen.text(box.x + 9, box.y + 55, positions, "soft", 12)
+        + "".join(
+            pen.text(box.x + 9, box.y + 39 + 16 * line, words, "soft", 12)
+            for line, words in enumerate(box.keeps)
+        )
         + "</g>"
     )
 

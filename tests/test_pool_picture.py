@@ -102,6 +102,8 @@ def test_many_pieces_fold_and_are_told() -> None:
     size = format_bytes(moved.bytes - sum(arrow.payload_bytes for arrow in picture.arrows))
     assert re.fullmatch(rf"{rest} more pieces into \d+ GPUs: {size}", picture.rest)
     assert picture.rest in render_pool_svg(picture)
+    assert {box.keeps for box in picture.columns[0].boxes} == {()}
+    assert picture.height < 3000
     assert picture.columns[0].fold is not None
     assert picture.columns[0].fold.text == f"{12_800 - 128:,} more GPUs: send nothing"
     assert not overlaps(picture)

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 SHOWN = 200
+MAX_STREAMED = 1 << 16
+LARGE = f"here up to {MAX_STREAMED:,} GPUs are; `tokentrip kv --to` times larger meshes"
 FILES = [("SVG", "/export/last-trip.svg"), ("PNG", "/export/last-trip.png")]
 
 
 def last_trip_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
     """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
     moved = last_trip(Pools.join(prefill, decode))
-    streamed, missing = stream_or_why(moved)
+    streamed, missing = stream_or_why(moved) if prefill.mesh.world_size <= MAX_STREAMED else (None, LARGE)
     rows = [
         [
             f"GPU {piece.src} → {piece.dst}",
