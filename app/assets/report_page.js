@@ -62,8 +62,18 @@
   function showWrong(page, error) {
     const { dom } = window.tokentrip;
     const again = dom.make("button", { type: "button", text: "Start over", onclick: () => page.reset({ scenario: page.query.scenario || "six-cuts" }) });
+    const without = page.query[error.field] === undefined ? null
+      : dom.make("button", { type: "button", text: "Leave out " + error.field, onclick: () => leaveOut(page, error.field) });
     clear(page);
-    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }), dom.make("p", { text: error.text }), again]));
+    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }),
+      dom.make("p", { text: error.text }), dom.make("div", { class: "options" }, [without, again])]));
+  }
+
+  // A wrong key goes, the rest of the scenario stays.
+  function leaveOut(page, key) {
+    const { [key]: gone, ...query } = page.query;
+    page.query = query;
+    load(page);
   }
 
   function show(page, data) {
