@@ -10,7 +10,14 @@ import numpy as np
 
 from tracer.axis_traffic import AxisTraffic, split_line
 from tracer.dtype import BYTES, dispatch_row_bytes
-from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies, expected_messages
+from tracer.expected_dispatch import (
+    NO_COPIES,
+    DispatchCopies,
+    expected_copies,
+    expected_messages,
+    groups_alike,
+    stage_groups,
+)
 from tracer.hop import HopKind, Part, Where
 from tracer.hops.weight_pull import expert_bytes, pulls_to
 from tracer.parameters import expert_parameters
@@ -158,11 +165,12 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     edges = np.cumsum(scenario.stage_layers)
     for layer, share in _distinct_layers(scenario).items():
         stage = int(np.searchsorted(edges, layer))
-        ranks = scenario.mesh.stage_lists()[stage].tolist()
-        for rank in ranks:
-            for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                part = transfer.bytes * share / len(ranks)
-                nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+        groups = stage_groups(scenario, stage)
+        for group, times in groups_alike(scenario, groups):
+            for rank in group.tolist():
+                for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
+                    part = transfer.bytes * times * share / groups.size
+                    nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
     return nvlink, ib
 
 

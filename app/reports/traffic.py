@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MAX_RANKED = 1 << 16
 UNRANKED = f"Orders are ranked here for up to {MAX_RANKED:,} GPUs; `tokentrip orders` ranks larger meshes."
-UNCOMPARED = f"Contracts are compared here for up to {MAX_RANKED:,} GPUs."
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
             *swaps_to_try(scenario),
             *(swapped_blocks(traffic, against) if against else []),
             *(orders_blocks(orders) if orders else [note(UNRANKED)]),
-            *(_contracts(scenario) if orders else [note(UNCOMPARED)]),
+            *_contracts(scenario),
         ],
     }
 
