@@ -36,16 +36,16 @@ def test_batch_and_traffic_name_what_they_leave_out() -> None:
     pytest.importorskip("plotly")
     pytest.importorskip("numba")
     from app.reports.batch import batch_report
-    from app.reports.traffic import UNCOMPARED, UNRANKED, traffic_report
+    from app.reports.traffic import UNRANKED, traffic_report
 
     found = said(batch_report(MILLION)["blocks"])
     assert "has stages of 524,288 ranks; a census holds matrices of up to 4,096" in found
     assert "such as dp 4" in found
     counted = batch_report({**MILLION, "mesh.dp": "4", "tokens": "64"})["blocks"]
     assert counted[0]["kind"] == "counts"
-    notes = said(traffic_report(MILLION)["blocks"])
-    assert UNRANKED in notes
-    assert UNCOMPARED in notes
+    traffic = traffic_report(MILLION)["blocks"]
+    assert UNRANKED in said(traffic)
+    assert "The MoE contracts" in [block.get("caption") for block in traffic]
 
 
 def test_the_engine_says_the_same_of_a_census() -> None:

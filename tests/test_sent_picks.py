@@ -86,6 +86,8 @@ def bomb() -> bytes:
         ("picks.json", b"\xff\xfe", "picks='picks.json' is not UTF-8 text"),
         ("picks.json", b"[" * 100_000, "is not valid JSON"),
         ("picks.json", b"[[[1, 2], [3]]]", "is ragged; give every token the same number of picks"),
+        ("picks.json", b'{"choices": [5]}', r"choices=\[5\] must be a list of objects"),
+        ("picks.npz", npz(), r"router_logits=\[\] must hold one array a MoE layer"),
         ("picks.parquet", b"PAR1", "picks='picks.parquet' cannot be read"),
         ("picks.exe", b"MZ", "has a suffix no reader knows; give .npy .npz .parquet or .json"),
     ],
@@ -131,6 +133,14 @@ def test_the_batch_page_counts_a_file_and_forgets_it() -> None:
     said = next(each["wrong"] for each in answer["controls"] if each["key"] == "picks")
     assert said.startswith("picks[3, 7, 0]=99 must be an expert from 0 to 31")
     assert loads(answer) == loads(drawn)
+
+
+def test_a_file_without_a_pick_is_refused() -> None:
+    pytest.importorskip("numba")
+    from app.reports.batch_picks import sent_picks
+
+    with pytest.raises(ConfigError, match=r"picks=\[8, 0, 2\] holds no pick"):
+        sent_picks(load_scenario("six-cuts"), InMemory("none.npy", npy(PICKS[:, :0])))
 
 
 def loads(answer: dict[str, Any]) -> list[str]:

@@ -78,7 +78,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
     chance = HitChance.of_model(scenario.need_model())
-    ranks = _stage_groups(scenario, stage)
+    ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
     shapes = _shapes(scenario, ranks)
@@ -101,26 +101,38 @@ def _stage_of(scenario: Scenario, layer: int) -> int:
     return len(scenario.stage_layers) - 1
 
 
-def _stage_groups(scenario: Scenario, stage: int) -> Int64s:
+def stage_groups(scenario: Scenario, stage: int) -> Int64s:
     """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
     groups = scenario.mesh.groups("dispatch").astype(np.int64)
     found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
     return found
 
 
-def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
-    """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
+def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
+    """One of the groups ``[groups, members]`` of each kind, with how many there are.
+
+    Groups are alike when one is the other moved along by whole islands.
+    """
     islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
-    # Most groups are others moved along by whole islands: those are counted at once.
     seen = np.concatenate([islands - islands[:, :1], indices, eps], axis=1).astype(np.int64)
-    rows = Counter(row.tobytes() for row in seen)
+    kinds = [row.tobytes() for row in seen]
+    first: dict[bytes, int] = {}
+    for place, kind in enumerate(kinds):
+        first.setdefault(kind, place)
+    counts = Counter(kinds)
+    return [(ranks[place], counts[kind]) for kind, place in first.items()]
+
+
+def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
+    """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
     shapes: dict[_Group, int] = {}
-    for row, times in rows.items():
-        alike = np.frombuffer(row, np.int64).reshape(3, -1).tolist()
+    for row, times in groups_alike(scenario, ranks):
         numbers: dict[int, int] = {}
-        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in alike[0])
-        group = _Group(renamed, tuple(alike[1]), tuple(alike[2]))
+        islands = islands_of(scenario.cluster, row).tolist()
+        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in islands)
+        indices = tuple(indices_of(scenario.cluster, row).tolist())
+        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
         shapes[group] = shapes.get(group, 0) + times
     _check_work(sum(len(group.islands) ** 2 for group in shapes))
     return shapes
@@ -208,21 +220,23 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
     chance = HitChance.of_model(scenario.need_model())
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
-    ranks = _stage_groups(scenario, stage)
-    check_sum(ranks.size, max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0))
-    islands, eps = islands_of(scenario.cluster, ranks), scenario.mesh.coordinates_of(ranks)["ep"]
+    ranks = stage_groups(scenario, stage)
+    alike = groups_alike(scenario, ranks)
+    each = max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0)
+    check_sum(sum(len(row) for row, _ in alike), each)
     plain = (
         None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
     )
     messages = crossing = 0.0
-    for row in range(len(ranks)):
-        for home, source in enumerate(ranks[row].tolist()):
+    for row, times in alike:
+        islands, eps = islands_of(scenario.cluster, row), scenario.mesh.coordinates_of(row)["ep"]
+        for home, source in enumerate(row.tolist()):
             by_ep = plain
             if by_ep is None:
                 by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
-            picks = by_ep[eps[row]]
-            messages += float(picks.sum() - picks[home])
-            crossing += float(picks[islands[row] != islands[row][home]].sum())
+            picks = by_ep[eps]
+            messages += times * float(picks.sum() - picks[home])
+            crossing += times * float(picks[islands != islands[home]].sum())
     return messages / ranks.size, crossing / ranks.size
 
 

@@ -17,6 +17,8 @@ from tracer.expected_dispatch import (
     check_sum,
     expected_copies,
     expected_messages,
+    groups_alike,
+    stage_groups,
 )
 from tracer.hop import HopKind, Part, Where
 from tracer.hops.weight_pull import expert_bytes, pulls_to
@@ -169,12 +171,15 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     edges = np.cumsum(scenario.stage_layers)
     for layer, share in _distinct_layers(scenario).items():
         stage = int(np.searchsorted(edges, layer))
-        check_sum(scenario.mesh.stage_size, PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts))
-        ranks = scenario.mesh.stage_lists()[stage].tolist()
-        for rank in ranks:
-            for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                part = transfer.bytes * share / len(ranks)
-                nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+        groups = stage_groups(scenario, stage)
+        alike = groups_alike(scenario, groups)
+        each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
+        check_sum(sum(len(group) for group, _ in alike), each)
+        for group, times in alike:
+            for rank in group.tolist():
+                for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
+                    part = transfer.bytes * times * share / groups.size
+                    nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
     return nvlink, ib
 
 

@@ -32,6 +32,7 @@
     if (!page.chapters.length) page.chapters = (await fetchJson("/api/learn").catch(() => ({}))).chapters || [];
     const data = await fetchJson((quiz ? "/api/quiz" : "/api/learn") + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
     page.frame.removeAttribute("aria-busy");
+    page.data = data;
     drawBar(page, quiz ? QUIZ : data.slug);
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
     else draw(page, data, quiz);
@@ -46,7 +47,15 @@
     const done = page.chapters.filter((each) => page.progress.done[each.slug]).length;
     page.bar.replaceChildren(dom.labelled("Chapter", select),
       dom.make("p", { class: "subtitle", text: done + " of " + page.chapters.length + " chapters done" +
-        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }));
+        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }),
+      ...(page.data.open ? [window.tokentrip.downloadMenu(() => filesOf(page))] : []));
+  }
+
+  // The map as it stands, before or after the answer.
+  function filesOf(page) {
+    const { core, tripPicture } = window.tokentrip;
+    const query = { ...core.parseQuery(page.data.open), hop: page.player.state().hop };
+    return [["learn-" + page.data.slug + ".svg", () => tripPicture(core.formatQuery(query).slice(1))]];
   }
 
   function draw(page, data, quiz) {

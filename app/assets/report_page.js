@@ -13,15 +13,14 @@
     page.links = dom.make("p", { class: "same-mesh" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: PAGES[name] }), page.start, page.form, page.body, page.links);
     page.reset = (query) => { page.query = query; load(page); };
+    page.set = (changes) => page.reset({ ...page.query, ...changes });
+    page.load = () => load(page);
+    page.answer = (data) => answer(page, data);
+    page.show = (data) => show(page, data);
     window.tokentrip.startBar(page);
     const unwatch = window.tokentrip.watchTheme(() => page.charts.forEach((each) => each.draw()));
     load(page);
     return { destroy: () => { page.abort?.abort(); window.tokentrip.job.stop(); unwatch(); clear(page); } };
-  }
-
-  function set(page, changes) {
-    page.query = { ...page.query, ...changes };
-    load(page);
   }
 
   async function load(page) {
@@ -62,110 +61,33 @@
   function showWrong(page, error) {
     const { dom } = window.tokentrip;
     const again = dom.make("button", { type: "button", text: "Start over", onclick: () => page.reset({ scenario: page.query.scenario || "six-cuts" }) });
+    const without = page.query[error.field] === undefined ? null
+      : dom.make("button", { type: "button", text: "Leave out " + error.field, onclick: () => leaveOut(page, error.field) });
     clear(page);
-    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }), dom.make("p", { text: error.text }), again]));
+    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }),
+      dom.make("p", { text: error.text }), dom.make("div", { class: "options" }, [without, again])]));
+  }
+
+  // A wrong key goes, the rest of the scenario stays.
+  function leaveOut(page, key) {
+    const { [key]: gone, ...query } = page.query;
+    page.reset(query);
   }
 
   function show(page, data) {
     page.data = data;
     if (data.controls.some((each) => each.wrong)) page.sent = {};
-    const { core, dom, downloadMenu, reportFiles } = window.tokentrip;
+    const { aboutFile, core, dom, downloadMenu, reportBlock, reportControl, reportFiles } = window.tokentrip;
     const focused = page.form.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    page.form.replaceChildren(...data.controls.flatMap((each) => [dom.labelled(each.label, control(page, each)), ...(each.kind === "file" ? aboutFile(page, each) : [])]), downloadMenu(() => reportFiles(page)));
+    page.form.replaceChildren(...data.controls.flatMap((each) => [dom.labelled(each.label, reportControl(page, each)), ...(each.kind === "file" ? aboutFile(page, each) : [])]), downloadMenu(() => reportFiles(page)));
     if (focused) page.form.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus();
     clear(page);
-    page.body.replaceChildren(dom.make("p", { class: "place", text: data.title }), ...data.blocks.map((each) => BLOCKS[each.kind](page, each)));
+    page.body.replaceChildren(dom.make("p", { class: "place", text: data.title }), ...data.blocks.map((each) => reportBlock(page, each)));
     const pages = [["Trip", "/"], ["Mesh", "/mesh"], ...Object.entries(PAGES).map(([key, text]) => [text, "/" + key])];
     const here = core.formatQuery(page.query);
     page.links.replaceChildren("The same mesh on ", ...pages.filter(([text]) => text !== PAGES[page.name])
       .flatMap(([text, path], index) => [index ? " · " : "", dom.make("a", { href: path + here, text })]));
   }
-
-  function control(page, each) {
-    const { dom } = window.tokentrip;
-    const shared = { "data-key": each.key, onchange: (event) => set(page, { [each.key]: event.target.value }) };
-    if (each.kind === "choice") {
-      return dom.make("select", shared, each.options.map(([value, text]) => dom.option(value, text, value === each.value)));
-    }
-    if (each.kind === "range") return dom.make("input", { ...shared, type: "range", min: 0, max: each.most, step: each.step, value: each.value, title: each.value });
-    if (each.kind === "file") return fileControl(page, each);
-    if (each.kind === "text") return dom.make("input", { ...shared, type: "text", value: each.value });
-    return dom.make("input", { ...shared, type: "number", min: each.least, step: each.step, value: each.value });
-  }
-
-  // A file to send along; one that is too large is not sent at all.
-  function fileControl(page, each) {
-    const { dom } = window.tokentrip;
-    const input = dom.make("input", { "data-key": each.key, type: "file", accept: each.accept, "aria-invalid": each.wrong ? "true" : null,
-      "aria-describedby": each.wrong ? each.key + "-wrong" : null, onchange: () => {
-        const file = input.files[0];
-        if (!file) return;
-        page.sent = { [each.key]: file };
-        if (file.size <= each.most_bytes) { load(page); return; }
-        page.sent = {};
-        const wrong = each.key + "=" + file.name + " is over " + each.most_bytes.toLocaleString("en") + " bytes; send fewer tokens";
-        show(page, { ...page.data, controls: page.data.controls.map((other) => (other === each ? { ...each, wrong } : other)) });
-      } });
-    return input;
-  }
-
-  function aboutFile(page, each) {
-    const { dom } = window.tokentrip;
-    const drop = () => { page.sent = {}; load(page); };
-    return [
-      each.name ? dom.make("button", { type: "button", text: "Back to drawn picks", onclick: drop }) : null,
-      each.name ? dom.make("p", { class: "help", role: "status", text: each.name + " is counted. It stays in this browser: a link to this page does not hold it." }) : null,
-      each.wrong ? dom.make("p", { class: "control-wrong", role: "alert", id: each.key + "-wrong", text: each.wrong }) : null,
-    ].filter(Boolean);
-  }
-
-  function act(page, { text, says, set: changes }) {
-    return window.tokentrip.dom.make("button", { type: "button", text, "aria-label": says === text ? null : says, onclick: () => set(page, changes) });
-  }
-
-  const BLOCKS = {
-    heading: (page, { text }) => window.tokentrip.dom.make("h2", { text }),
-    note: (page, { text }) => window.tokentrip.dom.make("p", { class: "help", text }),
-    alert: (page, { text }) => window.tokentrip.dom.make("div", { class: "alert" }, [window.tokentrip.dom.make("p", { text })]),
-    counts: (page, { caption, rows }) => {
-      const { dom } = window.tokentrip;
-      return dom.make("section", { "aria-label": caption }, [dom.make("dl", { class: "counters report-counters" }, rows.map(([label, value]) =>
-        dom.make("div", { class: "counter" }, [dom.make("dt", { text: label }), dom.make("dd", { text: value })])))]);
-    },
-    table: (page, block) => {
-      const { dom } = window.tokentrip;
-      const marked = new Set(block.marked);
-      return dom.make("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": block.caption }, [dom.make("table", { class: block.prose ? "prose" : null }, [
-        dom.make("thead", {}, [dom.make("tr", {}, [...block.heads, ...(block.actions.length ? [""] : [])].map((text) => (text ? dom.make("th", { scope: "col", text }) : dom.make("td", {}))))]),
-        dom.make("tbody", {}, block.rows.map((row, index) => dom.make("tr", { class: marked.has(index) ? "marked" : null }, [
-          ...row.map((text, place) => (place ? dom.make("td", { text, class: text.length > 40 ? "long" : null }) : dom.make("th", { scope: "row", text }))),
-          block.actions.length ? dom.make("td", { class: "act" }, [block.actions[index] ? act(page, block.actions[index]) : null]) : null])))])]);
-    },
-    buttons: (page, { caption, actions }) => {
-      const { dom } = window.tokentrip;
-      return dom.make("div", { class: "options", role: "group", "aria-label": caption }, actions.map((each) => act(page, each)));
-    },
-    job: (page, block) => {
-      const { dom, job } = window.tokentrip;
-      if (!job.canRun()) return dom.make("p", { class: "help", text: block.without });
-      const begin = ({ target }) => {
-        target.disabled = true;
-        job.start(page.query, (data) => answer(page, data), () => { target.disabled = false; });
-      };
-      return dom.make("div", { class: "offer" }, [dom.make("p", { text: block.text }), dom.make("button", { type: "button", class: "button", text: block.start, onclick: begin })]);
-    },
-    picture: (page, { name, svg, files }) => {
-      const { core, dom } = window.tokentrip;
-      const here = core.formatQuery(page.query);
-      const saves = files.flatMap(([text, path]) => [" ", dom.make("a", { href: path + here, download: "", text })]);
-      return dom.make("section", {}, [dom.picture(svg, name), ...(saves.length ? [dom.make("p", { class: "help" }, ["Save this picture:", ...saves])] : [])]);
-    },
-    chart: (page, block) => {
-      const made = window.tokentrip.chart(block);
-      page.charts.push(made);
-      return made.element;
-    },
-  };
 
   for (const name of Object.keys(PAGES)) window.tokentrip.definePage(name, (frame) => reportPage(name, frame));
 })();

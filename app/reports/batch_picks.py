@@ -78,9 +78,15 @@ def sent_picks(scenario: Scenario, sent: InMemory) -> PickSource:
     """Picks of a file in memory.
 
     Raises:
-        ConfigError: for a file that is too large, or that no reader can read.
+        ConfigError: for a file that is too large, that no reader can read, or that holds no pick.
     """
     if len(sent.data) > MAX_BYTES:
         fix = "send fewer tokens, or count them with `tokentrip census SCENARIO --picks FILE`"
         raise ConfigError("picks", sent.name, f"is over {MAX_BYTES:,} bytes", fix)
-    return read_picks(sent, scenario.need_model())
+    picks = read_picks(sent, scenario.need_model())
+    if 0 in (picks.layers, picks.tokens, picks.top_k):
+        shape = [picks.layers, picks.tokens, picks.top_k]
+        raise ConfigError(
+            "picks", shape, "holds no pick", "send [layers, tokens, k] with one or more of each"
+        )
+    return picks

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from app.query import scenario_of
 from app.reports.blocks import (
     Block,
+    alert,
     chart,
     choice_control,
     counts,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 
-UNCOMPARED = "Contracts are compared where orders are ranked."
-
-
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     """The page's controls and blocks.
 
@@ -54,7 +52,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
             *swaps_to_try(scenario),
             *(swapped_blocks(traffic, against) if against else []),
             *(orders_blocks(orders) if orders else [note(f"Orders are not ranked: {why}.")]),
-            *(_contracts(scenario) if orders else [note(UNCOMPARED)]),
+            *_contracts(scenario),
         ],
     }
 
@@ -117,7 +115,11 @@ def _contracts(scenario: Scenario) -> list[Block]:
     """The ways to run a MoE block beside each other, with and without de-duplication."""
     if not scenario.need_model().moe_layers:
         return []
-    compared = compare_contracts(scenario)
+    title = heading("TP, EP, all rows or weights: what a MoE layer moves")
+    try:
+        compared = compare_contracts(scenario)
+    except ConfigError as error:
+        return [title, alert(error)]
     # Pulled weights do not depend on the tokens: beside them nothing else would be seen.
     entries = [entry for entry in compared.entries if entry.name != "dwdp"]
     series = [
@@ -126,7 +128,7 @@ def _contracts(scenario: Scenario) -> list[Block]:
     ]
     figure = bars_figure([entry.name for entry in entries], series, "bytes a GPU and MoE layer")
     return [
-        heading("TP, EP, all rows or weights: what a MoE layer moves"),
+        title,
         chart(
             "Bytes a GPU moves in a MoE layer when tokens or sums move",
             figure,

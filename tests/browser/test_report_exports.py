@@ -73,3 +73,12 @@ def test_mesh_and_compare_are_saved_too(guarded: Page, explorer_url: str) -> Non
     assert totals["node crossings"] == [*crossings, "true"]
     ElementTree.fromstring(saved(guarded, "compare-b-six-cuts-pp-inside-dp.svg"))
     assert json.loads(saved(guarded, "compare.json"))["sides"][0]["name"] == "six-cuts"
+
+
+def test_a_chapter_s_map_is_saved_as_it_stands(guarded: Page, explorer_url: str) -> None:
+    guarded.goto(explorer_url + "learn?chapter=relay")
+    expect(guarded.locator(".lesson h2")).to_be_visible()
+    before = saved(guarded, "learn-relay.svg").decode()
+    assert "Dispatch" not in before
+    guarded.locator(".options button").first.click()
+    assert "Dispatch to 2 experts" in saved(guarded, "learn-relay.svg").decode()

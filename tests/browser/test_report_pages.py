@@ -109,8 +109,11 @@ def test_axes_are_swapped_and_an_order_is_used(page: Page, explorer_url: str) ->
 
 
 def test_what_is_wrong_is_said_in_place(page: Page, explorer_url: str) -> None:
-    open_page(page, explorer_url + "traffic?tokens=0")
+    open_page(page, explorer_url + "traffic?mesh.ep=8&tokens=0")
     expect(page.get_by_role("alert")).to_contain_text("must be a whole number from 1")
+    page.get_by_role("button", name="Leave out tokens").click()
+    expect(page.locator(".report .place")).to_contain_text("ep8")
+    open_page(page, explorer_url + "traffic?tokens=0")
     page.get_by_role("button", name="Start over").click()
     expect(figure(page, "over InfiniBand")).to_be_visible()
 

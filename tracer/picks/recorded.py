@@ -75,9 +75,9 @@ def from_vllm_response(response: Mapping[str, Any]) -> Picks:
     Raises:
         ConfigError: when neither is there, or shapes differ.
     """
-    choices = [
-        each for each in _listed("choices", response.get("choices") or []) if isinstance(each, Mapping)
-    ]
+    choices = response.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise ConfigError("choices", choices, "must be a list of objects", "pass the response as it came")
     parts = [response.get("prompt_routed_experts"), *(choice.get("routed_experts") for choice in choices)]
     arrays = [from_vllm(part) for part in parts if part]
     if not arrays:
@@ -151,6 +151,10 @@ def from_router_logits(
     """
     from tracer.routers import Router, route
 
+    if not len(logits):
+        raise ConfigError(
+            "router_logits", [], "must hold one array a MoE layer", "save the raw router_logits"
+        )
     router, experts = Router.of(model), model.need("experts", "route tokens")
     if router.has_bias and bias is None:
         raise ConfigError(
