@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import flask
@@ -33,15 +34,16 @@ def export(name: str) -> flask.Response:
 
     query = flask.request.args.to_dict()
     try:
+        if not name.isprintable():
+            raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
         writer = format_of(Path(name))
         trip = take_trip(scenario_of(query))
         content = writer(trip, _hop(query, len(trip.hops)))
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
-    response = flask.make_response(content)
-    response.mimetype = TYPES.get(Path(name).suffix, "text/plain")
-    response.headers["Content-Disposition"] = f'attachment; filename="{Path(name).name}"'
-    return response
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    kind = TYPES.get(Path(name).suffix, "text/plain")
+    return flask.send_file(BytesIO(data), mimetype=kind, as_attachment=True, download_name=Path(name).name)
 
 
 def _hop(query: dict[str, str], hops: int) -> int | None:
