@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui constraints clean
+.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -57,6 +57,9 @@ bench: $(INSTALLED)  ## ratios of the engine against named baselines
 
 bench-ui: $(INSTALLED) tools  ## frames and times of the explorer in a browser
 	$(BIN)/python -m benchmarks.explorer
+
+load: $(INSTALLED)  ## serve on loopback to 200 users for a minute, and kill a worker
+	$(BIN)/python -m benchmarks.load --kill
 
 constraints:  ## write constraints.txt anew, from the newest releases
 	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import flask
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.http import HTTP_STATUS_CODES
 
 from app.query import scenario_of
 from app.vendor import register_vendor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Payload = dict[str, Any]
+MAX_BODY_BYTES = 17 << 20
 
 
 def register_api(server: flask.Flask) -> None:
@@ -24,8 +27,28 @@ def register_api(server: flask.Flask) -> None:
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
     server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
+    server.add_url_rule("/api/<path:name>", "api_unknown", unknown)
+    server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    server.register_error_handler(HTTPException, failure)
     register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+
+
+def unknown(name: str) -> flask.Response:
+    """What has an address under ``/api/`` and is not there."""
+    flask.abort(404)
+
+
+def failure(error: HTTPException) -> tuple[flask.Response, int]:
+    """A failed request in the words of its status, and nothing of what was inside."""
+    status = error.code or 500
+    words = HTTP_STATUS_CODES.get(status, "failed")
+    field = flask.request.path if status == 404 else "request"
+    parts = {"field": field, "rule": f"was refused: {words}", "fix": "go back to the page and try again"}
+    response = flask.jsonify({"error": {**parts, "text": f"{status} {words}"}})
+    if status == 405 and isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(error.valid_methods)
+    return response, status
 
 
 def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:

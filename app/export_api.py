@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import flask
@@ -35,13 +36,14 @@ def export(name: str) -> flask.Response:
     """The file, as a download."""
     query = flask.request.args.to_dict()
     try:
+        if not name.isprintable():
+            raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
         content = _last_trip(name, query) if Path(name).stem == LAST_TRIP else _trip(name, query)
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
-    response = flask.make_response(content)
-    response.mimetype = TYPES.get(Path(name).suffix, "text/plain")
-    response.headers["Content-Disposition"] = f'attachment; filename="{Path(name).name}"'
-    return response
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    kind = TYPES.get(Path(name).suffix, "text/plain")
+    return flask.send_file(BytesIO(data), mimetype=kind, as_attachment=True, download_name=Path(name).name)
 
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:

@@ -84,7 +84,7 @@ def scenarios_gone_wrong(draw: st.DrawFn) -> Table:
             (tables.get(table, {}) if table else tables).pop(key, None)
     for _ in range(draw(st.integers(1, 4))):
         table, key = draw(st.sampled_from(LIKELY if draw(st.booleans()) else PATHS))
-        _set(tables, table, key, draw(values))
+        _set(tables, table, key, copy.deepcopy(draw(values)))
     return tables
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote_plus, urlencode
 
 import pytest
@@ -28,12 +27,11 @@ PAGE_VALUES = st.one_of(texts, st.sampled_from(["all", "zipf", "hot", "h100", "p
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[FlaskClient]:
+def client() -> FlaskClient:
     """A client whose server raises what it cannot answer."""
     server = create_server()
     server.testing = True
-    with server.test_client() as made:
-        yield made
+    return server.test_client()
 
 
 def ask(client: FlaskClient, address: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def configs_gone_wrong(draw: st.DrawFn) -> Table:
         if draw(st.integers(0, 4)) == 0:
             table.pop(key, None)
         else:
-            table[key] = draw(values)
+            table[key] = copy.deepcopy(draw(values))
         if not isinstance(config.get("text_config", config), dict):
             break
     return config

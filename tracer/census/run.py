@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -174,30 +175,41 @@ def count_blocks(
     totals: list[Counts],
     threads: int,
     progress: Progress | None = None,
-) -> None:
-    """Add all blocks to ``totals[slot_of(block)]``; every thread keeps its own counts until the end.
+    partial: bool = False,
+) -> int:
+    """Add all blocks to ``totals[slot_of(block)]``, and say how many; threads add theirs at the end.
 
-    ``progress`` is told how many blocks are done, and of how many.
+    ``progress`` is told how many blocks are done, and of how many. With ``partial`` an interrupt ends the
+    count early: the blocks that are begun are finished, and what is counted stands.
 
     Raises:
         ConfigError: as :meth:`Walk.count`.
     """
-    turn, done = itertools.count(), itertools.count(1)
+    turn, done, stopped = itertools.count(), itertools.count(1), threading.Event()
+    counted: list[int] = []
 
     def work() -> dict[int, Counts]:
         own: dict[int, Counts] = {}
-        while (index := next(turn)) < len(blocks):
+        while not stopped.is_set() and (index := next(turn)) < len(blocks):
             block = blocks[index]
             slot = slot_of(block)
             if slot not in own:
                 own[slot] = Counts(*(np.zeros_like(getattr(totals[slot], n)) for n in Counts.__slots__))
             walk.count(block, own[slot])
+            counted.append(index)
             if progress is not None:
                 progress(next(done), len(blocks))
         return own
 
     with ThreadPoolExecutor(max(1, min(threads, len(blocks)))) as pool:
         futures = [pool.submit(work) for _ in range(max(1, min(threads, len(blocks))))]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stopped.set()
+            if not partial:
+                raise
         for future in futures:
             for slot, counts in future.result().items():
                 totals[slot].add(counts)
+    return len(counted)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
+PARTIAL = "PARTIAL: it was interrupted, and"
 MAX_LANDED_PICKS = 1 << 18
 
 
@@ -32,13 +33,15 @@ def take_census(
     threads: int = 2,
     check_repeats: bool = False,
     progress: Progress | None = None,
+    partial: bool = False,
 ) -> Census:
     """Count every pick of a batch.
 
     ``homes`` says where tokens start; without it they are split evenly and in order over stage 0's ranks.
     Picks have one layer for each MoE layer of the model, or for each layer (dense ones are passed over);
     fewer are taken for the first MoE layers, and a note says so. ``by_layer`` keeps layers apart;
-    ``check_repeats`` refuses a token that names an expert twice.
+    ``check_repeats`` refuses a token that names an expert twice. With ``partial`` an interrupt (Ctrl+C) ends
+    the count early, and the census says in its notes that it is partial.
 
     Raises:
         ConfigError: for picks, homes or sizes that do not fit, or when numba is not installed.
@@ -49,14 +52,18 @@ def take_census(
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
-    count_blocks(
+    blocks = walk.blocks(layers)
+    done = count_blocks(
         walk,
-        walk.blocks(layers),
+        blocks,
         slot_of=lambda block: where[block.layer],
         totals=totals,
         threads=threads,
         progress=progress,
+        partial=partial,
     )
+    if done < len(blocks):
+        notes = (f"{PARTIAL} {done:,} of {len(blocks):,} blocks of picks were counted", *notes)
     return finish(walk, slots, totals, notes)
 
 
