@@ -107,8 +107,8 @@ def crowd_tags(crowd: Crowd) -> list[Tag]:
 
 
 def dot_width(text: str) -> float:
-    """A circle's diameter for one or two digits, more for longer words."""
-    return DOT_HEIGHT if len(text) <= 2 and text.isdigit() else 7.0 * len(text) + 4
+    """A circle's diameter for one digit, more for longer words."""
+    return DOT_HEIGHT if len(text) == 1 else 7.0 * len(text) + 6
 
 
 def kept_tags(owned: tuple[int, ...], lent: tuple[int, ...]) -> list[Tag]:

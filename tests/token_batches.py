@@ -18,9 +18,11 @@ FEW = settings(
 
 @st.composite
 def batches(draw: st.DrawFn) -> Trips:
-    scenario = Scenario.from_dict(draw(scenarios()))
+    phase = draw(st.sampled_from(["prefill", "prefill", "decode"]))
+    scenario = Scenario.from_dict(draw(scenarios(phase=phase)))
     replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
-    positions = st.integers(0, scenario.token.prompt - 1)
+    prompt = scenario.token.prompt
+    positions = st.integers(prompt, prompt + 16) if scenario.decodes else st.integers(0, prompt - 1)
     own = (scenario.replica, scenario.position)
     names = draw(st.lists(st.tuples(replicas, positions), unique=True, max_size=5))
     return take_trips(scenario, [own, *(name for name in names if name != own)])

@@ -45,7 +45,7 @@
   // What rides a link: a token's own dot, a count of tokens, or their K/V.
   function rider(map, hop, place) {
     const [text, token] = hop.riders[place];
-    const width = /^\d{1,2}$/.test(text) ? DOT.height : 7 * text.length + 4;
+    const width = text.length === 1 ? DOT.height : 7 * text.length + 6;
     const own = hop.kind !== "kv_exchange" && hop.kind !== "weight_pull" && token !== null;
     const look = hop.kind === "kv_exchange" ? "kept" : own ? "copy" : "count";
     return mark(map, -width / 2, -DOT.height / 2, DOT.height, [0, width, text, look, own ? token : null]);

@@ -58,7 +58,8 @@ def tell_together(
     first, hop = step.hops[0]
     said = tell(Context(trips.trips[first].scenario, hop, picks))
     what = f"{_taken(trips, together, moves, hop.kind)} {_met(together)}".rstrip()
-    return Words(TITLES[hop.kind], said.stop, what, said.why, _dead(step), said.shapes)
+    gotcha = " ".join(text for text in (_dead(step), _pulled(hop.kind, moves)) if text)
+    return Words(TITLES[hop.kind], said.stop, what, said.why, gotcha, said.shapes)
 
 
 def link_text(link: BusyLink) -> str:
@@ -99,6 +100,13 @@ def _met(together: Together) -> str:
     if len(together.meetings) == 1:
         return f"On GPU {gpu:,} meet {tokens(met)}."
     return f"They meet on {plural(len(together.meetings), 'GPU')}; on GPU {gpu:,} are {tokens(met)}."
+
+
+def _pulled(kind: HopKind, moves: Sequence[Move]) -> str:
+    """Weights are pulled for a GPU, whoever is on it; totals add up what each token's own trip pulls."""
+    if kind is not HopKind.WEIGHT_PULL or all(len(move.tokens) == 1 for move in moves):
+        return ""
+    return "Bytes of each token's own trip are added up here; tokens on one GPU share one pull a layer."
 
 
 def _dead(step: Step) -> str:
