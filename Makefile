@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load constraints clean
+.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load packages mutants licences constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -57,6 +57,15 @@ bench: $(INSTALLED)  ## ratios of the engine against named baselines
 
 bench-ui: $(INSTALLED) tools  ## frames and times of the explorer in a browser
 	$(BIN)/python -m benchmarks.explorer
+
+packages: $(INSTALLED)  ## install the wheel and the sdist in clean environments, on every Python here
+	$(BIN)/python scripts/check_packages.py
+
+mutants: $(INSTALLED)  ## change the engine's core one operator at a time, and see a test fail
+	$(BIN)/python -m benchmarks.mutants
+
+licences: $(INSTALLED)  ## what an installation brings along, and under which licence
+	@$(BIN)/python scripts/licences.py
 
 load: $(INSTALLED)  ## serve on loopback to 200 users for a minute, and kill a worker
 	$(BIN)/python -m benchmarks.load --kill

@@ -1,5 +1,7 @@
 """Settings of the documentation site."""
 
+from pathlib import Path
+
 project = "Tokentrip"
 author = "The Tokentrip authors"
 project_copyright = author
@@ -38,5 +40,15 @@ def fill_ledger(app, docname, source):
     source[0] = source[0].replace("<!-- ledger -->", ledger_markdown(lines).replace("### ", "## "))
 
 
+def fill_licences(app, docname, source):
+    """List what is installed beside tokentrip, with its licences."""
+    if docname == "licences":
+        from runpy import run_path
+
+        told = run_path(str(Path(app.srcdir).parent / "scripts" / "licences.py"))
+        source[0] = source[0].replace("<!-- licences -->", told["table"]())
+
+
 def setup(app):
     app.connect("source-read", fill_ledger)
+    app.connect("source-read", fill_licences)

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.drawn import ODD_TEXTS, inputs, spliced
+from tests.fuzz.drawn import ODD_TEXTS, TINY, inputs, spliced
 from tests.fuzz.judge import command
 
 WORDS = st.sampled_from(
@@ -30,7 +30,7 @@ def documents(draw: st.DrawFn) -> str:
         sound = draw(st.booleans())
         kind = draw(st.sampled_from(["counts", "log", "table", "picture"])) if sound else draw(WORDS)
         more = [] if draw(st.booleans()) else draw(st.lists(WORDS, max_size=2))
-        head = " ".join([kind, "six-cuts" if sound else draw(WORDS), *more])
+        head = " ".join([kind, "own.toml" if sound else draw(WORDS), *more])
         opening = OPEN[0] if draw(st.integers(0, 3)) else draw(st.sampled_from(OPEN))
         end = ENDS[0] if draw(st.integers(0, 3)) else draw(st.sampled_from(ENDS))
         parts.append(f"{opening} {head} -->\nold\n{end}\n")
@@ -41,6 +41,6 @@ def documents(draw: st.DrawFn) -> str:
 @given(text=documents(), verb=st.sampled_from(["--check", "--check", "--fill"]), data=st.data())
 def test_any_document(folder: Path, text: str, verb: str, data: st.DataObject) -> None:
     whole = text.encode("utf-8", "surrogatepass")
-    (folder / "own.toml").write_text("[model]\nlayers = 1\nhidden = 8\n")
+    (folder / "own.toml").write_text(TINY)
     (folder / "any.md").write_bytes(data.draw(spliced(whole)) if data.draw(st.integers(0, 3)) == 0 else whole)
     command("export", verb, "any.md")

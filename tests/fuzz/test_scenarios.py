@@ -11,9 +11,9 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.drawn import inputs, scenarios_gone_wrong, spliced
+from tests.fuzz.drawn import TINY, inputs, scenarios_gone_wrong, spliced
 from tests.fuzz.judge import command
-from tracer.presets import load_scenario
+from tracer.scenario import Scenario
 
 #: Commands that read a scenario and nothing else; the first are the cheapest.
 READERS = [
@@ -47,8 +47,8 @@ def test_any_value_of_any_key(
     read(file, words)
 
 
-TOML = load_scenario("six-cuts").to_toml().encode()
-JSON = json.dumps(load_scenario("six-cuts").to_dict()).encode()
+TOML = TINY.encode()
+JSON = json.dumps(Scenario.from_toml(TINY).to_dict()).encode()
 
 
 @inputs(0.25)
