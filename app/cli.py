@@ -84,7 +84,9 @@ def main(arguments: list[str] | None = None, **extra: Any) -> None:
     try:
         for word in arguments or ():
             if "\0" in word:
-                raise ConfigError("arguments", word, "holds a NUL character, which no path can", "leave it out")
+                raise ConfigError(
+                    "arguments", word, "holds a NUL character, which no path can", "leave it out"
+                )
         tokentrip.main(args=arguments, prog_name="tokentrip", **extra)
     except ConfigError as error:
         click.echo(f"error: {error}", err=True)

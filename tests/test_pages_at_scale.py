@@ -36,15 +36,15 @@ def test_batch_and_traffic_name_what_they_leave_out() -> None:
     pytest.importorskip("plotly")
     pytest.importorskip("numba")
     from app.reports.batch import batch_report
-    from app.reports.traffic import UNRANKED, traffic_report
+    from app.reports.traffic import traffic_report
 
     found = said(batch_report(MILLION)["blocks"])
-    assert "has stages of 524,288 ranks; a census holds matrices of up to 4,096" in found
+    assert "has 2 stages of 524,288 ranks; a census counts between the ranks of each stage" in found
     assert "such as dp 4" in found
     counted = batch_report({**MILLION, "mesh.dp": "4", "tokens": "64"})["blocks"]
     assert counted[0]["kind"] == "counts"
     traffic = traffic_report(MILLION)["blocks"]
-    assert UNRANKED in said(traffic)
+    assert "Orders are not ranked: world_size=1048576 in each of 24 orders is more than" in said(traffic)
     assert "The MoE contracts" in [block.get("caption") for block in traffic]
 
 
@@ -54,5 +54,5 @@ def test_the_engine_says_the_same_of_a_census() -> None:
     from tracer.picks.draws import DrawnPicks
 
     scenario = scenario_of(MILLION)
-    with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has stages of 524,288 ranks"):
+    with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has 2 stages of 524,288 ranks"):
         take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 8))

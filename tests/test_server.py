@@ -6,6 +6,7 @@ import html
 import json
 import re
 import socket
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -149,6 +150,9 @@ def test_loopback_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
     told: dict[str, object] = {}
 
     class Recorder:
+        def __init__(self, jobs: Path) -> None:
+            assert jobs.is_dir()
+
         def run(self, **options: object) -> None:
             told.update(options)
 
