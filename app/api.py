@@ -53,6 +53,7 @@ def failure(error: HTTPException) -> tuple[flask.Response, int]:
 
 def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
     def view() -> flask.Response:
+        """One request."""
         try:
             response = flask.jsonify(build(flask.request.args.to_dict()))
         except ConfigError as error:

@@ -52,6 +52,7 @@ def fill_document(text: str, name: str, folder: Path) -> Filled:
         raise ConfigError(name, "<!-- tokentrip: …", "has no end", "close the block with <!-- /tokentrip -->")
 
     def replace(block: re.Match[str]) -> str:
+        """The block with its body written anew."""
         line = text.count("\n", 0, block.start()) + 1
         body = _body(block["head"].split(), f"{name}:{line}", folder, pictures)
         if body != block["body"]:

@@ -25,6 +25,7 @@ def _text(target: str) -> Writer:
     """A writer that ignores the hop: ``module:function`` of one trip, imported when it is called."""
 
     def write(journey: Journey, hop: int | None) -> str:
+        """The text of one trip."""
         trip = one_trip(journey, "--to", "this format", f"write one token, or to {listed(SEVERAL)}")
         module, function = target.split(":")
         content: str = getattr(import_module(module), function)(trip)

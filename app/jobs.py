@@ -89,6 +89,7 @@ def count_batch(set_progress: SetProgress, asked: dict[str, Any]) -> dict[str, A
     from app.reports.batch import batch_report
 
     def tell(done: int, blocks: int) -> None:
+        """Progress, in blocks."""
         set_progress((str(done), str(blocks), f"{done:,} of {blocks:,} blocks counted"))
 
     try:

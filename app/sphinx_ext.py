@@ -17,7 +17,7 @@ puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -126,8 +126,7 @@ def _show_moving(writer: Any, node: MovingPicture) -> None:
     """HTML: both images, and the reader's system chooses."""
     from urllib.parse import quote
 
-    still, moving = node.children
-    assert isinstance(still, nodes.image)
+    still, moving = cast("tuple[nodes.image, nodes.image]", tuple(node.children))
     address = f"{writer.builder.imgpath}/{quote(writer.builder.images[still['uri']])}"
     writer.body.append(
         f'<picture><source media="(prefers-reduced-motion: reduce)" srcset="{writer.attval(address)}">'

@@ -113,6 +113,7 @@ def _map(reel: Reel) -> str:
             since.setdefault(rank, beat.arrive)
 
     def timed(group: re.Match[str]) -> str:
+        """The GPU, pale until it is touched."""
         start = since.get(int(group[2]), 0.0)
         return group[1] + (during([(0.0, start)], "off", "class") if start else "")
 

@@ -69,6 +69,7 @@ class _Roads:
     known: dict[tuple[int, int], str]
 
     def path(self, source: int, destination: int) -> str:
+        """As the router draws it, once for each pair."""
         if (source, destination) not in self.known:
             self.known[source, destination] = self.router.path(source, destination)
         return self.known[source, destination]

@@ -52,6 +52,7 @@ class _Places:
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Places:
+        """The places of a scenario's token, stage by stage."""
         mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)

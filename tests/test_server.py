@@ -82,7 +82,7 @@ def test_what_is_not_there_says_so_and_no_more(
 
 def test_a_fault_of_ours_shows_no_insides(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
-        raise RuntimeError("secret of /home/someone/app.py")
+        raise RuntimeError("secret of /somewhere/app.py")
 
     monkeypatch.setattr("app.gpu_card.gpu_card", broken)
     answer = client.get("/api/gpu?rank=1")

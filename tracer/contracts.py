@@ -96,41 +96,35 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     sums = 2 * (group - 1) * rows * row
     pulled = pulled_bytes(scenario)
     picks = copies.messages - copies.messages_ib
-    entries = [
-        _row(
-            scenario,
+    found = (
+        (
             "tp",
             "partial sums of every row, experts sliced over the group",
             sums * (1 - share),
             sums * share,
         ),
-        _row(
-            scenario,
+        (
             "ep, every pick",
             f"{copies.messages:.3g} copies a token, none saved (low latency)",
             picks * rows * size,
             copies.messages_ib * rows * size,
         ),
-        _row(
-            scenario,
+        (
             "ep, one a GPU",
             f"{copies.gpus:.3g} copies a token straight to distinct GPUs",
             (copies.gpus - copies.gpus_ib) * rows * size,
             copies.gpus_ib * rows * size,
         ),
-        _row(
-            scenario,
+        (
             "ep, one an island",
             f"{copies.ib:.3g} copies a token over IB, relays forward over NVLink",
             copies.nvlink * rows * size,
             copies.ib * rows * size,
         ),
-        _row(
-            scenario, "ag_rs", "every row to every GPU of the group", all_rows * (1 - share), all_rows * share
-        ),
-        _row(scenario, "dwdp", "weights of the experts that are not local", *pulled),
-    ]
-    return Contracts(scenario, tokens, tuple(entries))
+        ("ag_rs", "every row to every GPU of the group", all_rows * (1 - share), all_rows * share),
+        ("dwdp", "weights of the experts that are not local", *pulled),
+    )
+    return Contracts(scenario, tokens, tuple(_row(scenario, *entry) for entry in found))
 
 
 def _row(scenario: Scenario, name: str, how: str, nvlink: float, ib: float) -> ContractRow:

@@ -115,6 +115,7 @@ def _in_turn(start: int, stop: int, step: int, turns: int, turn: int) -> int:
     """Positions of ``start .. stop-1`` with ``position // step % turns == turn``."""
 
     def below(end: int) -> int:
+        """Positions below ``end`` that are kept."""
         whole, rest = divmod(end, step * turns)
         return whole * step + min(max(rest - turn * step, 0), step)
 

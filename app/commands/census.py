@@ -140,6 +140,7 @@ def _progress() -> Progress | None:
     started = last = time.monotonic()
 
     def show(done: int, blocks: int) -> None:
+        """A line now and then, once the count takes long."""
         nonlocal last
         now = time.monotonic()
         if now - started > QUIET_SECONDS and now - last > QUIET_SECONDS / 4:

@@ -44,6 +44,7 @@ def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
     def wrapped(
         source: str, overrides: tuple[str, ...], phase: str | None, seed: int | None, **options: Any
     ) -> None:
+        """The command, with the scenario in the place of what names it."""
         flags = {name: options.pop(name) for name in _FLAG_KEYS}
         scenario = read_scenario(source, flags, overrides, phase=phase, seed=seed)
         plain = not overrides and {phase, seed, *flags.values()} == {None}
@@ -60,6 +61,7 @@ def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
 
 def _options() -> list[Callable[[Callable[..., None]], Callable[..., None]]]:
     def number(name: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """An option that takes a whole number."""
         return click.option(f"--{name.replace('_', '-')}", name, type=int, help=text)
 
     return [

@@ -189,6 +189,7 @@ def count_blocks(
     counted: list[int] = []
 
     def work() -> dict[int, Counts]:
+        """One thread's blocks, counted by slot."""
         own: dict[int, Counts] = {}
         while not stopped.is_set() and (index := next(turn)) < len(blocks):
             block = blocks[index]

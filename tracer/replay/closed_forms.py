@@ -103,6 +103,7 @@ def _sent_by_layer(run: Run, part: Part, kinds: frozenset[HopKind]) -> dict[int,
     """Elements by layer and rank."""
 
     def wanted(place: Place) -> bool:
+        """Whether a transfer there is counted."""
         return place.part is part and place.kind in kinds
 
     found: dict[int, Counter[int]] = {}
