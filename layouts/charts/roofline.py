@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from tracer.hardware import Hardware
 
+TERA = 1e12
 _COLOURS = ("var(--soft)", "var(--token)", "var(--kv)", "var(--strong-tp)")
 
 
 def roofline_figure(
     hardware: Hardware, series: Mapping[str, Sequence[RoofPoint]], rate: str = "bf16_flops"
 ) -> Figure:
-    """Attainable FLOPs a second over FLOPs a byte, both logarithmic; one series of points a name.
+    """Attainable TFLOPs a second over FLOPs a byte, both logarithmic; one series of points a name.
 
     Raises:
         ConfigError: when no source was seen for a rate of the hardware.
@@ -31,7 +32,7 @@ def roofline_figure(
     points = [point.intensity for row in series.values() for point in row if point.intensity > 0]
     low, high = min([corner / 1000, *points]), max([corner * 20, *points])
     x = np.geomspace(low, high, 200)
-    roof = np.minimum(peak, x * peak / corner)
+    roof = np.minimum(peak, x * peak / corner) / TERA
     figure = go.Figure(
         go.Scatter(x=x, y=roof, name=f"{hardware.name}, {rate.removesuffix('_flops').upper()}", mode="lines")
     )
@@ -41,13 +42,13 @@ def roofline_figure(
     # A vertical line's label would stand at 10 to the power of the corner on a logarithmic axis.
     figure.add_scatter(
         x=[corner, corner],
-        y=[low * peak / corner, peak],
+        y=[low * peak / corner / TERA, peak / TERA],
         name=f"ridge, {corner:.0f} FLOP/B",
         mode="lines",
         line={"color": "var(--soft)", "dash": "dash", "width": 1},
     )
     figure.update_xaxes(type="log", dtick=1, title_text="intensity (FLOP/B)")
-    figure.update_yaxes(type="log", dtick=1, exponentformat="SI", title_text="attainable FLOP/s")
+    figure.update_yaxes(type="log", dtick=1, title_text="attainable TFLOP/s")
     return figure
 
 
@@ -61,7 +62,7 @@ def _points(row: Sequence[RoofPoint], name: str, colour: str) -> object:
 
     return go.Scatter(
         x=[point.intensity for point in row],
-        y=[point.flops_per_s for point in row],
+        y=[point.flops_per_s / TERA for point in row],
         mode="lines+markers",
         name=name,
         marker={"color": colour, "size": 6 if len(row) > 1 else 12},
