@@ -103,7 +103,7 @@ def _shared_hop(
     together = Together(
         step.tokens,
         tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings),
-        busy_link(next(iter(step.links), None)),
+        busy_link(step.busiest),
     )
     return HopScene(
         index=index,
@@ -135,7 +135,7 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
     for token, hop in step.hops:
         times = phases(hop, ring=is_ring(trips.trips[token].scenario, hop))
         for transfer, phase in zip(hop.transfers, times, strict=True):
-            key = (transfer.src, transfer.dst, str(transfer.tier), str(transfer.role), phase)
+            key = (transfer.src, transfer.dst, transfer.tier, transfer.role, phase)
             sizes, tokens = rides.setdefault(key, ([], {}))
             sizes.append(transfer.bytes)
             tokens[token] = None
@@ -146,8 +146,8 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
             destination=destination,
             payload_bytes=sum(sizes),
             seconds=transfer_seconds(cluster.link(tier), sum(sizes)),
-            tier=tier,
-            role=role,
+            tier=str(tier),
+            role=str(role),
             why=f"{ROLES[role]}: {tokens_text(tuple(tokens))}",
             phase=phase,
             on_rail=tier != "ib" or same_rail,
