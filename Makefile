@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz lint types doctest docs bench bench-ui constraints clean
+.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load packages mutants licences constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,16 +24,21 @@ $(INSTALLED): pyproject.toml constraints.txt
 app: $(INSTALLED)  ## serve the explorer on this machine
 	$(BIN)/tokentrip app
 
+# A file's tests stay together: what they share is made once. A browser is driven by one process alone.
 test: $(INSTALLED) tools  ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not browser" --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest -m browser
 
 tools:
 	@sh scripts/ensure_tools.sh
 	@sh scripts/ensure_mermaid.sh
 	@sh scripts/ensure_axe.sh
 
-fuzz: $(INSTALLED)  ## run the property tests on many more scenarios
-	$(BIN)/pytest -m "not browser" --hypothesis-profile=fuzz
+fuzz: $(INSTALLED)  ## feed 10,000 wrong inputs of each kind to everything that reads one
+	$(BIN)/pytest tests/fuzz --hypothesis-profile=fuzz
+
+properties: $(INSTALLED)  ## run the property tests on many more scenarios
+	$(BIN)/pytest -m "not browser" --ignore=tests/fuzz --hypothesis-profile=fuzz
 
 lint: $(INSTALLED)  ## style, formatting, types, import order
 	$(BIN)/ruff check
@@ -50,8 +55,20 @@ docs: $(INSTALLED)  ## build the site into docs/_build
 bench: $(INSTALLED)  ## ratios of the engine against named baselines
 	$(BIN)/python -m benchmarks
 
-bench-ui: $(INSTALLED) tools  ## time the explorer's pages in a browser
-	$(BIN)/python -m benchmarks.pages
+bench-ui: $(INSTALLED) tools  ## frames and times of the explorer in a browser
+	$(BIN)/python -m benchmarks.explorer
+
+packages: $(INSTALLED)  ## install the wheel and the sdist in clean environments, on every Python here
+	$(BIN)/python scripts/check_packages.py
+
+mutants: $(INSTALLED)  ## change the engine's core one operator at a time, and see a test fail
+	$(BIN)/python -m benchmarks.mutants
+
+licences: $(INSTALLED)  ## what an installation brings along, and under which licence
+	@$(BIN)/python scripts/licences.py
+
+load: $(INSTALLED)  ## serve on loopback to 200 users for a minute, and kill a worker
+	$(BIN)/python -m benchmarks.load --kill
 
 constraints:  ## write constraints.txt anew, from the newest releases
 	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'

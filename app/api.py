@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import flask
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.http import HTTP_STATUS_CODES
 
 from app.query import scenario_of
 from app.vendor import register_vendor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 Payload = dict[str, Any]
+MAX_BODY_BYTES = 17 << 20
 
 
 def register_api(server: flask.Flask) -> None:
@@ -23,8 +26,29 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
+    server.add_url_rule("/api/<path:name>", "api_unknown", unknown)
+    server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    server.register_error_handler(HTTPException, failure)
     register_vendor(server)
     server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+
+
+def unknown(name: str) -> flask.Response:
+    """What has an address under ``/api/`` and is not there."""
+    flask.abort(404)
+
+
+def failure(error: HTTPException) -> tuple[flask.Response, int]:
+    """A failed request in the words of its status, and nothing of what was inside."""
+    status = error.code or 500
+    words = HTTP_STATUS_CODES.get(status, "failed")
+    field = flask.request.path if status == 404 else "request"
+    parts = {"field": field, "rule": f"was refused: {words}", "fix": "go back to the page and try again"}
+    response = flask.jsonify({"error": {**parts, "text": f"{status} {words}"}})
+    if status == 405 and isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(error.valid_methods)
+    return response, status
 
 
 def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
@@ -146,6 +170,13 @@ def time_payload(query: dict[str, str]) -> Payload:
     return time_report_blocks(query)
 
 
+def trace_payload(query: dict[str, str]) -> Payload:
+    """The timelines of the time page, for a trace viewer."""
+    from app.reports.time import time_trace
+
+    return time_trace(query)
+
+
 def batch_payload(query: dict[str, str]) -> Payload:
     """The batch page."""
     from app.reports.batch import batch_report
@@ -193,6 +224,20 @@ def upload() -> flask.Response:
         return flask.jsonify(error_payload(error))
 
 
+def batch_of_file() -> flask.Response:
+    """The batch page of a file of picks, which is read in memory, counted and forgotten."""
+    from app.reports.batch import batch_report
+    from app.reports.batch_picks import MAX_BYTES
+    from tracer.picks.in_memory import InMemory
+
+    query = flask.request.args.to_dict()
+    sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))
+    try:
+        return flask.jsonify(batch_report(query, sent))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
 BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
@@ -204,6 +249,7 @@ BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
     "decode": decode_payload,
     "roofline": roofline_payload,
     "time": time_payload,
+    "trace": trace_payload,
     "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,

@@ -82,6 +82,11 @@ def tokentrip() -> None:
 def main(arguments: list[str] | None = None, **extra: Any) -> None:
     """Run the command line; wrong input ends in one line on stderr and exit code 2."""
     try:
+        for word in arguments or ():
+            if "\0" in word:
+                raise ConfigError(
+                    "arguments", word, "holds a NUL character, which no path can", "leave it out"
+                )
         tokentrip.main(args=arguments, prog_name="tokentrip", **extra)
     except ConfigError as error:
         click.echo(f"error: {error}", err=True)

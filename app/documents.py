@@ -132,6 +132,6 @@ def _picture(
     content = format_of(Path(file))(journey, number)
     another = "tokens" in options and not isinstance(journey, Trips)
     stamp_source = None if another else source
-    text = stamped(str(content), ".svg", journey, source=stamp_source, hop=number)
+    text = str(stamped(content, ".svg", journey, source=stamp_source, hop=number))
     pictures.append((folder / file, text))
     return f"![Map of {source}: {totals_text(journey)}]({file})\n"

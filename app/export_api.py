@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import flask
@@ -9,6 +10,7 @@ import flask
 from app.api import error_payload
 from app.export_formats import format_of
 from app.journey import hop_count, journey_of
+from app.stamp import stamped
 from tracer.errors import ConfigError
 
 TYPES = {
@@ -22,8 +24,11 @@ TYPES = {
 }
 
 
+LAST_TRIP = "last-trip"
+
+
 def register_exports(server: flask.Flask) -> None:
-    """Add ``/export/NAME.ENDING``; the query is a page's."""
+    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V's way between pools."""
     server.add_url_rule("/export/<name>", "export", export)
 
 
@@ -31,15 +36,30 @@ def export(name: str) -> flask.Response:
     """The file, as a download."""
     query = flask.request.args.to_dict()
     try:
-        writer = format_of(Path(name))
-        journey = journey_of(query)
-        content = writer(journey, _hop(query, hop_count(journey)))
+        if not name.isprintable():
+            raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
+        content = _last_trip(name, query) if Path(name).stem == LAST_TRIP else _trip(name, query)
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
-    response = flask.make_response(content)
-    response.mimetype = TYPES.get(Path(name).suffix, "text/plain")
-    response.headers["Content-Disposition"] = f'attachment; filename="{Path(name).name}"'
-    return response
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    kind = TYPES.get(Path(name).suffix, "text/plain")
+    return flask.send_file(BytesIO(data), mimetype=kind, as_attachment=True, download_name=Path(name).name)
+
+
+def _trip(name: str, query: dict[str, str]) -> str | bytes:
+    writer = format_of(Path(name))
+    journey = journey_of(query)
+    hop = _hop(query, hop_count(journey))
+    return stamped(writer(journey, hop), Path(name).suffix.lower(), journey, source=None, hop=hop)
+
+
+def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
+    """The K/V's last trip as the decode page draws it."""
+    from app.pool_picture import draw_pools
+    from app.reports.decode import pool_scenarios
+    from tracer.last_trip import last_trip_of
+
+    return draw_pools(last_trip_of(*pool_scenarios(query), whole=True), Path(name))
 
 
 def _hop(query: dict[str, str], hops: int) -> int | None:

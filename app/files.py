@@ -21,9 +21,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # a disk may say only now that it is full
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        raise ConfigError("--to", str(path), f"cannot be written: {error}", "pick another place") from error
+    finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
-        raise ConfigError("--to", str(path), f"cannot be written: {error}", "pick another place") from error

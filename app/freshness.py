@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.export_formats import format_of
+from app.pixel_stamp import PIXELS
 from app.stamp import Stamp, digest_of, read_stamp, totals_of
 from tracer.errors import ConfigError
 
@@ -23,21 +24,38 @@ def picture_differences(path: Path) -> list[str]:
     Raises:
         ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
     """
-    from tracer.scenario_files import read_text
+    from tracer.scenario_files import read_bytes, read_text
 
-    text = read_text(path, "--check")
-    stamp, bare = read_stamp(text, path.suffix.lower(), str(path))
-    journey = _journey(stamp, current_scenario(stamp, path.parent))
-    drawn = format_of(path)(journey, stamp.hop)
-    if isinstance(drawn, bytes) or digest_of(drawn) == digest_of(bare):
+    suffix = path.suffix.lower()
+    pixels = suffix in PIXELS
+    content = read_bytes(path, "--check") if pixels else read_text(path, "--check")
+    stamp, bare = read_stamp(content, suffix, str(path))
+    drawn, scenarios, log = _drawn_now(path.with_suffix(".svg") if pixels else path, stamp)
+    edited = digest_of(bare) != stamp.digest
+    if digest_of(drawn) == (stamp.drawn_from if pixels else digest_of(bare)) and not (pixels and edited):
         return []
     found = [
-        *_changed("", stamp.scenario, journey.scenario.to_dict()),
-        *_changed("log", stamp.log, totals_of(journey)),
+        *_changed("", stamp.scenario, scenarios[0].to_dict()),
+        *_changed("decode", stamp.decode, scenarios[-1].to_dict() if stamp.decode else None),
+        *_changed("log", stamp.log, log),
     ]
-    if digest_of(bare) != stamp.digest:
+    if edited:
         found.append("the picture itself was edited after it was exported")
     return found or ["another version of tokentrip draws it differently"]
+
+
+def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], dict[str, Any]]:
+    """(the picture, the scenarios it shows, its totals) as the engine has them now."""
+    scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
+    if stamp.decode is not None:
+        from app import pool_picture
+        from tracer.last_trip import last_trip_of
+
+        decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
+        moved = last_trip_of(scenario, decode, whole=stamp.whole)
+        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.totals_of(moved)
+    journey = _journey(stamp, scenario)
+    return format_of(path)(journey, stamp.hop), [journey.scenario], totals_of(journey)
 
 
 def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
@@ -50,20 +68,20 @@ def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
     return take_trips(scenario, [(replica, position) for replica, position in stamp.tokens])
 
 
-def current_scenario(stamp: Stamp, folder: Path) -> Scenario:
+def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -> Scenario:
     """The scenario as its source says now: a preset, a file beside the picture, else as it was stamped."""
     from tracer.presets import SUFFIXES, load_scenario
     from tracer.scenario_read import scenario_from_dict
 
-    if stamp.source is None:
-        return scenario_from_dict(stamp.scenario)
-    if Path(stamp.source).suffix.lower() not in SUFFIXES:
-        return load_scenario(stamp.source)
-    for place in (folder / stamp.source, Path(stamp.source)):
+    if source is None:
+        return scenario_from_dict(tables)
+    if Path(source).suffix.lower() not in SUFFIXES:
+        return load_scenario(source)
+    for place in (folder / source, Path(source)):
         if place.is_file():
             return load_scenario(place)
     raise ConfigError(
-        "--check", stamp.source, "was this picture's scenario and is gone", "restore it, or export anew"
+        "--check", source, "was this picture's scenario and is gone", "restore it, or export anew"
     )
 
 

@@ -24,7 +24,7 @@ MAX_QUERY = 16_384
 PAGE_KEYS = (
     "scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz",
     "tokens", "against", "decode", "loads", "hardware", "profile", "micro_batches", "popularity", "skew",
-    "slots", "cv", "follow",
+    "slots", "cv", "follow", "timed",
 )  # fmt: skip
 _TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 
@@ -87,7 +87,8 @@ def _set(tables: Tables, key: str, text: str) -> None:
     table, _, last = key.rpartition(".")
     known = table in TABLES if table else last in (*PLAIN, *TABLES)
     if not known:
-        raise ConfigError(key, text, "is not a key of a scenario", nearest(key, [*TABLES, *PLAIN]))
+        fix = nearest(key, [*TABLES, *PLAIN])
+        raise ConfigError(key or "address", text, "is not a key of a scenario", fix)
     target = tables.setdefault(table, {}) if table else tables
     if text == "":
         target.pop(last, None)

@@ -1,10 +1,13 @@
 """The explorer: a Dash app made by a factory, stateless, ready for several workers.
 
-``gunicorn 'app.server:create_server()'`` serves it.
+``gunicorn 'app.server:create_server()'`` serves it; ``TOKENTRIP_JOBS`` names a folder that its workers
+share, and long counts then run in the background.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dash
@@ -12,6 +15,7 @@ from dash import html
 
 from app.api import register_api
 from app.export_api import register_exports
+from app.jobs import VARIABLE, job_manager, register_jobs
 from app.pages import register_pages
 from app.security import add_headers
 
@@ -38,8 +42,15 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def create_app() -> dash.Dash:
-    """A new explorer: pages registered, answers compressed, headers set."""
+def create_app(jobs: Path | None = None) -> dash.Dash:
+    """A new explorer: pages registered, answers compressed, headers set.
+
+    ``jobs`` is the folder of background jobs, by default the one that ``TOKENTRIP_JOBS`` names; without
+    one there are none.
+
+    Raises:
+        ConfigError: when the folder cannot be used.
+    """
     app = dash.Dash(
         __name__,
         use_pages=True,
@@ -55,6 +66,10 @@ def create_app() -> dash.Dash:
     pages = register_pages()
     app.layout = html.Div([header(pages), html.Main(dash.page_container, id="main")], id="explorer")
     app.server.json.sort_keys = False
+    folder = jobs or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
+    app.server.config[VARIABLE] = folder
+    if folder is not None:
+        register_jobs(app, job_manager(folder))
     register_api(app.server)
     register_exports(app.server)
     add_headers(app)

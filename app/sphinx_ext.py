@@ -9,8 +9,9 @@
     ```
 
 The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
-``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. Everything
-is made when the site is built.
+``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. A role
+puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are those of
+``tracer.trip_facts``. Everything is made when the site is built.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError
 from tracer.presets import SUFFIXES, load_scenario
 from tracer.trip import take_trip
+from tracer.trip_facts import trip_fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
+    from tracer.scenario import Scenario
     from tracer.trip import Trip
 
 SHOWN = ("picture", "animation", "log", "table", "counts")
@@ -73,16 +77,9 @@ class TokenTrip(SphinxDirective):
         return [nodes.paragraph(counts, counts)]
 
     def _journey(self) -> Journey:
-        scenario, tokens = self._scenario(), self.options.get("tokens")
+        scenario = _scenario(self.arguments[0].strip(), self.env)
+        tokens = self.options.get("tokens")
         return take_trip(scenario) if tokens is None else follow(scenario, tokens, "tokens")
-
-    def _scenario(self) -> Any:
-        source = self.arguments[0].strip()
-        if Path(source).suffix.lower() not in SUFFIXES:
-            return load_scenario(source)
-        relative, absolute = self.env.relfn2path(source)
-        self.env.note_dependency(relative)
-        return load_scenario(Path(absolute))
 
     def _hop(self, journey: Journey, show: str) -> int | None:
         hop: int | None = self.options.get("hop")
@@ -95,12 +92,22 @@ class TokenTrip(SphinxDirective):
 
     def _picture(self, journey: Journey, show: str, hop: int | None) -> list[nodes.Node]:
         """The picture as a file of the built site; its text lives in the page's alt text."""
+        picture: nodes.Node = self._image(journey, PICTURES[show], hop)
+        if show == "animation":
+            picture = MovingPicture("", self._image(journey, PICTURES["picture"], hop), picture)
+        caption = self.options.get("caption")
+        if caption is None:
+            return [picture]
+        words, messages = self.state.inline_text(caption, self.lineno)
+        return [nodes.figure("", picture, nodes.caption(caption, "", *words)), *messages]
+
+    def _image(self, journey: Journey, ending: str, hop: int | None) -> nodes.image:
         from hashlib import sha256
 
         from app.export_formats import FORMATS
         from app.files import write_whole
 
-        text = str(FORMATS[PICTURES[show]](journey, hop))
+        text = str(FORMATS[ending](journey, hop))
         name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
         folder = Path(self.env.doctreedir) / "token-trips"
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,11 +115,55 @@ class TokenTrip(SphinxDirective):
         image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
         image["alt"] = self.options.get("alt") or _alt(journey, hop)
         self.set_source_info(image)
-        caption = self.options.get("caption")
-        if caption is None:
-            return [image]
-        words, messages = self.state.inline_text(caption, self.lineno)
-        return [nodes.figure("", image, nodes.caption(caption, "", *words)), *messages]
+        return image
+
+
+class MovingPicture(nodes.General, nodes.Element):
+    """A still image and a moving one; readers who want no motion get the first."""
+
+
+def _show_moving(writer: Any, node: MovingPicture) -> None:
+    """HTML: both images, and the reader's system chooses."""
+    from urllib.parse import quote
+
+    still, moving = node.children
+    assert isinstance(still, nodes.image)
+    address = f"{writer.builder.imgpath}/{quote(writer.builder.images[still['uri']])}"
+    writer.body.append(
+        f'<picture><source media="(prefers-reduced-motion: reduce)" srcset="{writer.attval(address)}">'
+    )
+    moving.walkabout(writer)
+    writer.body.append("</picture>")
+    raise nodes.SkipNode
+
+
+def _show_still(writer: Any, node: MovingPicture) -> None:
+    """Paper does not move."""
+    node.children[0].walkabout(writer)
+    raise nodes.SkipNode
+
+
+class TokenFact(SphinxRole):
+    """``token-fact`` with a scenario and the name of one of its trip's facts."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The figure as text; wrong input is an error at the page's own line."""
+        source, _, name = self.text.strip().rpartition(" ")
+        try:
+            text = trip_fact(take_trip(_scenario(source.strip(), self.env)), name)
+        except ConfigError as error:
+            message = self.inliner.reporter.error(f"token-fact: {error}", line=self.lineno)
+            return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
+        return [nodes.Text(text)], []
+
+
+def _scenario(source: str, env: BuildEnvironment) -> Scenario:
+    """A preset, or a file beside the page, which is then built anew when the file changes."""
+    if Path(source).suffix.lower() not in SUFFIXES:
+        return load_scenario(source)
+    relative, absolute = env.relfn2path(source)
+    env.note_dependency(relative)
+    return load_scenario(Path(absolute))
 
 
 def _from_source(path: Path, page: Path) -> str:
@@ -162,6 +213,9 @@ def _row(cells: list[Any]) -> nodes.row:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive; builds may run in parallel."""
+    """Register the directive and the role; builds may run in parallel."""
     app.add_directive("token-trip", TokenTrip)
+    app.add_role("token-fact", TokenFact())
+    html, paper = (_show_moving, None), (_show_still, None)
+    app.add_node(MovingPicture, html=html, latex=paper, text=paper, man=paper, texinfo=paper)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

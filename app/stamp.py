@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.pixel_stamp import PIXELS, put_text, take_text
 from tracer.errors import ConfigError
 from tracer.exporters.mermaid import MAX_CHARACTERS
 from tracer.several import Trips
@@ -20,12 +23,14 @@ _FORMS = {
     ".html": ("<!-- tokentrip {} -->", re.compile(r"<!-- tokentrip (.*?) -->")),
     ".mmd": ("%% tokentrip {}\n", re.compile(r"%% tokentrip (.*)\n")),
     ".dot": ("// tokentrip {}\n", re.compile(r"// tokentrip (.*)\n")),
+    ".graphml": ("<!-- tokentrip {} -->\n", re.compile(r"<!-- tokentrip (.*?) -->\n")),
 }
 _PLACES = {
     ".svg": re.compile(r"<svg\b[^>]*>"),
     ".html": re.compile(r"<head>"),
     ".mmd": re.compile(r"^\w.*\n"),
     ".dot": re.compile(r"^\w.*\n"),
+    ".graphml": re.compile(r"^<graphml\b[^>]*>\n"),
 }
 
 
@@ -33,7 +38,10 @@ _PLACES = {
 class Stamp:
     """``source`` is the preset or file the picture was made from, None when flags changed it.
 
-    ``tokens`` are (replica, position) pairs where the picture has several; ``log`` is then their totals.
+    A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
+    prompt moves; its ``log`` holds the totals. ``tokens`` are (replica, position) pairs where the picture
+    has several; ``log`` is then their totals. ``digest`` is of the file without its stamp; pixels differ from
+    machine to machine with the fonts, so ``drawn_from`` is the digest of the SVG that they were made of.
     """
 
     source: str | None
@@ -41,32 +49,51 @@ class Stamp:
     scenario: dict[str, Any]
     log: dict[str, Any]
     digest: str
+    decode_source: str | None = None
+    decode: dict[str, Any] | None = None
+    whole: bool = False
     tokens: list[list[int]] | None = None
+    drawn_from: str | None = None
 
 
-def can_carry(suffix: str) -> bool:
-    """Whether files of this ending have a place for a stamp."""
-    return suffix in _FORMS
+def digest_of(content: str | bytes) -> str:
+    """Digest of a picture without its stamp."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
-def digest_of(text: str) -> str:
-    """Digest of a picture's text without its stamp."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+def stamped(
+    content: str | bytes, suffix: str, journey: Journey, *, source: str | None, hop: int | None
+) -> str | bytes:
+    """The file with its stamp; what has no room for one stays as it is."""
+    from app.export_formats import format_of
 
-
-def stamped(text: str, suffix: str, journey: Journey, *, source: str | None, hop: int | None) -> str:
-    """The text with its stamp; what has no room for one stays as it is."""
-    if suffix not in _FORMS:
-        return text
-    stamp: dict[str, Any] = {
+    values: dict[str, Any] = {
         "source": source,
         "hop": hop,
         "scenario": journey.scenario.to_dict(),
         "log": totals_of(journey),
-        "digest": digest_of(text),
     }
     if isinstance(journey, Trips):
-        stamp["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in journey.trips]
+        values["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in journey.trips]
+    return sealed(content, suffix, values, lambda: format_of(Path("x.svg"))(journey, hop))
+
+
+def sealed(
+    content: str | bytes, suffix: str, values: dict[str, Any], drawn_from: Callable[[], str | bytes]
+) -> str | bytes:
+    """The file with ``values``, fields of :class:`Stamp`, and its digest in it.
+
+    ``drawn_from`` gives the SVG behind a file of pixels; nothing else asks for it.
+    """
+    stamp = values | {"digest": digest_of(content)}
+    if isinstance(content, bytes):
+        stamp["drawn_from"] = digest_of(drawn_from())
+        return put_text(content, suffix, json.dumps(stamp)) if suffix in PIXELS else content
+    return _marked(content, suffix, stamp) if suffix in _FORMS else content
+
+
+def _marked(text: str, suffix: str, stamp: dict[str, Any]) -> str:
     # No "--" or "<" may stand inside a comment or a tag, and both may be written as JSON escapes.
     packed = json.dumps(stamp, separators=(",", ":")).replace("<", "\\u003c").replace("--", "-\\u002d")
     packed = packed.replace("&", "\\u0026").replace(">", "\\u003e")
@@ -83,21 +110,25 @@ def totals_of(journey: Journey) -> dict[str, Any]:
     return journey.totals if isinstance(journey, Trips) else journey.log.to_dict()
 
 
-def read_stamp(text: str, suffix: str, name: str) -> tuple[Stamp, str]:
-    """The stamp of a file, and its text without it.
+def read_stamp(content: str | bytes, suffix: str, name: str) -> tuple[Stamp, str | bytes]:
+    """The stamp of a file, and what it holds without it.
 
     Raises:
         ConfigError: when the file has none, or one that does not read.
     """
-    pattern = _FORMS[suffix][1] if suffix in _FORMS else None
-    found = pattern.search(text) if pattern is not None else None
+    found = take_text(content, suffix) if isinstance(content, bytes) else _take_mark(content, suffix)
     if found is None:
         raise ConfigError("--check", name, "carries no scenario", "export it anew with tokentrip export")
+    packed, bare = found
     try:
-        values = json.loads(found[1])
-        stamp = Stamp(**values)
+        stamp = Stamp(**json.loads(packed))
     except (ValueError, TypeError) as error:
         raise ConfigError(
             "--check", name, f"carries a scenario that does not read: {error}", "export it anew"
         ) from error
-    return stamp, text[: found.start()] + text[found.end() :]
+    return stamp, bare
+
+
+def _take_mark(text: str, suffix: str) -> tuple[str, str] | None:
+    found = _FORMS[suffix][1].search(text) if suffix in _FORMS else None
+    return None if found is None else (found[1], text[: found.start()] + text[found.end() :])

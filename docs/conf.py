@@ -1,11 +1,13 @@
 """Settings of the documentation site."""
 
+from pathlib import Path
+
 project = "Tokentrip"
 author = "The Tokentrip authors"
 project_copyright = author
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -18,6 +20,9 @@ autodoc_typehints = "description"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 html_theme = "furo"
 html_title = "Tokentrip"
@@ -35,5 +40,15 @@ def fill_ledger(app, docname, source):
     source[0] = source[0].replace("<!-- ledger -->", ledger_markdown(lines).replace("### ", "## "))
 
 
+def fill_licences(app, docname, source):
+    """List what is installed beside tokentrip, with its licences."""
+    if docname == "licences":
+        from runpy import run_path
+
+        told = run_path(str(Path(app.srcdir).parent / "scripts" / "licences.py"))
+        source[0] = source[0].replace("<!-- licences -->", told["table"]())
+
+
 def setup(app):
     app.connect("source-read", fill_ledger)
+    app.connect("source-read", fill_licences)

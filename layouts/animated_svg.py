@@ -72,7 +72,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
     foot = legend_height(scene, inner)
     width, height = inner + 2 * MARGIN, scene.height + title_height(scene) + TRACK_HEIGHT + foot + MARGIN
     body = "".join(_body(reel, width, height, foot))
-    return document(scene, width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
+    return document(width, height, body, reel.pen, f"{scene.name}, played: {scene.summary}")
 
 
 def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]:

@@ -16,6 +16,7 @@ from layouts.scene import HopScene, Move, Scene
 from layouts.words import tell
 from layouts.words.context import Context
 from layouts.words.reasons import reasons
+from tracer.errors import ConfigError
 from tracer.hop import HopKind
 from tracer.several import Trips
 from tracer.several_text import totals_line
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from layouts.scene import Marks
     from tracer.trip import Tally, Trip
 
+MAX_DRAWN = 10_000
+
 
 def build_scene(journey: Trip | Trips, *, all_lines: bool = False) -> Scene:
     """Everything to draw of a trip: the grid of what it touched, and each hop's moves, marks and words.
@@ -35,11 +38,13 @@ def build_scene(journey: Trip | Trips, *, all_lines: bool = False) -> Scene:
     ``all_lines`` draws untouched rows too, up to ``layouts.grid.MAX_LINES``.
 
     Raises:
-        ConfigError: when several tokens make more transfers than one map draws.
+        ConfigError: for a trip of more than ``MAX_DRAWN`` hops and transfers, or when several tokens make
+            more transfers than one map draws.
     """
     if isinstance(journey, Trips) and len(journey.trips) > 1:
         return _scene_of_several(journey, all_lines)
     trip = journey.trips[0] if isinstance(journey, Trips) else journey
+    _check_drawable(trip)
     grid = build_grid(trip.scenario, _ranks_of(trip), all_lines=all_lines)
     by_axis = trip.log.node_crossings_by_axis
     line = log_line(trip.log, trip.scenario.cluster.island_word)
@@ -85,6 +90,17 @@ def _scene(
         touched=trip.touched,
         replicas=scenario.mesh.size_of("dp"),
     )
+
+
+def _check_drawable(trip: Trip) -> None:
+    drawn = len(trip.hops) + sum(len(hop.transfers) for hop in trip.hops)
+    if drawn > MAX_DRAWN:
+        raise ConfigError(
+            "scenario",
+            trip.scenario.name,
+            f"makes {drawn:,} hops and transfers; a picture holds {MAX_DRAWN:,}",
+            "take fewer layers, or a smaller tp, cp or ep; tokentrip trip prints longer trips",
+        )
 
 
 def _ranks_of(trip: Trip) -> set[int]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from layouts.build import build_scene
 from layouts.svg import render_svg
-from tracer.several import Trips
-from tracer.trip import Trip
+
+if TYPE_CHECKING:
+    from tracer.several import Trips
+    from tracer.trip import Trip
 
 
 def trip_svg(trip: Trip | Trips) -> str:

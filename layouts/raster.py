@@ -23,11 +23,20 @@ def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> byt
     Raises:
         ConfigError: when resvg is not installed.
     """
+    return png_of_svg(render_svg(scene, hop, "light"), zoom)
+
+
+def png_of_svg(svg: str, zoom: int) -> bytes:
+    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels a unit.
+
+    Raises:
+        ConfigError: when resvg is not installed.
+    """
     try:
         import resvg_py
     except ModuleNotFoundError as error:
         raise _missing("resvg", ".png") from error
-    return bytes(resvg_py.svg_to_bytes(svg_string=render_svg(scene, hop, "light"), zoom=zoom))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom))
 
 
 def to_gif(scene: Scene, hop: int | None = None) -> bytes:

@@ -44,7 +44,7 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
             *legend(scene, MARGIN, height - foot + 8, inner, pen),
         )
     )
-    return document(scene, width, height, body, pen, _label(scene, hop))
+    return document(width, height, body, pen, _label(scene, hop))
 
 
 def title_height(scene: Scene) -> float:
@@ -63,10 +63,10 @@ def map_svg(scene: Scene) -> str:
     """The bare map for a page that colours it by class and lays its own marks over it."""
     pen = Pen.of("page")
     body = "".join(map_parts(scene, pen, touched=frozenset()))
-    return document(scene, scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
+    return document(scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 
 
-def document(scene: Scene, width: float, height: float, body: str, pen: Pen, label: str) -> str:
+def document(width: float, height: float, body: str, pen: Pen, label: str) -> str:
     """The SVG element around a body, with its name for screen readers and its colours."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
@@ -103,11 +103,11 @@ def _title(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
 def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[str]:
     """Bands, rails, folds and boxes, back to front."""
     for band in scene.bands:
-        yield _band(band, pen)
+        yield draw_band(band, pen)
     for rail in scene.rails:
         yield _rail(rail, pen)
     for fold in scene.folds:
-        yield _fold(fold, pen)
+        yield draw_fold(fold, pen)
     for line in scene.lines:
         if line.label:
             yield pen.text(10, line.y + line.height / 2 + 4, line.label, "soft", 13)
@@ -115,7 +115,8 @@ def map_parts(scene: Scene, pen: Pen, *, touched: frozenset[int]) -> Iterator[st
             yield draw_gpu(box, pen, lit=box.rank in touched)
 
 
-def _band(band: Band, pen: Pen) -> str:
+def draw_band(band: Band, pen: Pen) -> str:
+    """A stage's box and its words."""
     box = (
         f'<rect x="{band.x:g}" y="{band.y:g}" width="{band.width:g}" height="{band.height:g}" rx="10" '
         f"{pen.fill('band')}/>"
@@ -135,7 +136,8 @@ def _rail(rail: Rail, pen: Pen) -> str:
     return line + (pen.text(rail.x, 18, rail.label, "soft", 12, anchor="middle") if rail.label else "")
 
 
-def _fold(fold: Fold, pen: Pen) -> str:
+def draw_fold(fold: Fold, pen: Pen) -> str:
+    """A thin dashed line with the words of what it stands for."""
     middle = fold.y + fold.height / 2
     width = 8 * len(fold.text) + 24
     center = fold.x + fold.width / 2

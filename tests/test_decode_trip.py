@@ -91,6 +91,16 @@ def test_auto_says_its_rule_with_its_numbers() -> None:
     )
 
 
+def test_with_dcp_the_query_travels_however_short_the_context() -> None:
+    model = {"layers": 1, "hidden": 16, "heads": 4, "kv_heads": 1, "head_dim": 4, "vocab": 8}
+    table = {"phase": "decode", "model": model, "token": {"prompt": 1}, "cluster": {"gpus_per_node": 8}}
+    short = Scenario.from_dict(table | {"mesh": {"tp": 4, "cp": 2, "dcp": 2, "decode_attention": "auto"}})
+    hops = [str(hop.kind) for hop in take_trip(short).hops]
+    assert "query_send" in hops
+    assert "kv_exchange" not in hops
+    assert "decode attention is pass-Q: dcp = 2 shards every context" in str(take_trip(short))
+
+
 def test_the_rule_has_the_published_threshold_of_llama_405b() -> None:
     scenario = Scenario.from_dict(
         {"phase": "decode", "model": {"preset": "llama-3.1-405b"}, "mesh": {"tp": 8, "cp": 2}}

@@ -32,7 +32,8 @@ class Block(NamedTuple):
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
+    whole = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+    return [*whole, *sorted(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)]
 
 
 def blocks(markdown: str) -> Iterator[Block]:

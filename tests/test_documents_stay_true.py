@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
 from tracer.presets import load_scenario
 from tracer.several import take_trips
@@ -39,7 +40,7 @@ def mesh(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("ending", ["svg", "mmd", "seq.mmd", "dot"])
+@pytest.mark.parametrize("ending", ["svg", "mmd", "seq.mmd", "dot", "graphml", "png", "gif"])
 def test_a_picture_is_up_to_date_until_its_scenario_changes(mesh: Path, ending: str) -> None:
     picture = mesh.parent / f"trip.{ending}"
     assert run("export", str(mesh), "--to", str(picture)).exit_code == 0
@@ -54,6 +55,39 @@ def test_a_picture_edited_by_hand_is_noticed(tmp_path: Path) -> None:
     picture = tmp_path / "trip.svg"
     run("export", "six-cuts", "--to", str(picture), "--hop", "4")
     picture.write_text(picture.read_text().replace("GPU 13", "GPU 12"))
+    stale = run("export", "--check", str(picture))
+    assert stale.exit_code == 1
+    assert "edited after it was exported" in stale.stdout
+
+
+@pytest.mark.parametrize("ending", [".png", ".gif"])
+def test_pixels_keep_their_stamp_and_their_look(tmp_path: Path, ending: str) -> None:
+    from PIL import Image
+
+    picture = tmp_path / f"trip{ending}"
+    run("export", "six-cuts", "--to", str(picture), "--hop", "2")
+    with Image.open(picture) as opened:
+        opened.load()
+        plain = opened.convert("RGB").tobytes()
+        said = opened.info.get("tokentrip") or opened.info["comment"].decode()
+    assert '"scenario"' in said
+    found = take_text(picture.read_bytes(), ending)
+    assert found is not None
+    assert found[0] in said
+    picture.write_bytes(found[1])
+    with Image.open(picture) as opened:
+        assert opened.convert("RGB").tobytes() == plain
+    bare = run("export", "--check", str(picture))
+    assert bare.exit_code == 2
+    assert "carries no scenario" in bare.stderr
+
+
+def test_pixels_painted_over_are_noticed(tmp_path: Path) -> None:
+    picture = tmp_path / "trip.png"
+    run("export", "six-cuts", "--to", str(picture))
+    data = bytearray(picture.read_bytes())
+    data[200] ^= 1
+    picture.write_bytes(data)
     stale = run("export", "--check", str(picture))
     assert stale.exit_code == 1
     assert "edited after it was exported" in stale.stdout

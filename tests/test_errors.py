@@ -240,7 +240,7 @@ def test_huge_meshes_answer_or_are_refused() -> None:
 
 
 def test_trips_too_long_to_hold_are_refused() -> None:
-    tables = six_cuts({"model": {"layers": 10**6}, "picks": {}})
+    tables = six_cuts({"model": {"layers": 4_096}, "picks": {}})
     with pytest.raises(ConfigError, match="transfers for one token"):
         tracer.take_trip(tracer.Scenario.from_dict(tables))
 

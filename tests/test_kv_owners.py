@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.keepers import LATENT, Keepers
-from strategies import decode_options, few, meshes, models
+from pool_cases import Table, decode_pool, deployments, pools
+from strategies import few
 
 import tracer
 from tracer.errors import ConfigError
+from tracer.fits import check_fits
 from tracer.kv_layout import kv_cp, kv_dcp, positions_kept
 from tracer.kv_owners import kv_owners
 from tracer.kv_pieces import kv_pieces, shard_counts
@@ -22,9 +24,8 @@ from tracer.kv_text import kv_text
 from tracer.last_trip import last_trip
 from tracer.pools import Pools
 from tracer.residency import residency_of
+from tracer.residency_text import residency_to_dict
 from tracer.scenario import Scenario
-
-Table = dict[str, Any]
 
 
 def test_six_cuts_leaves_its_kv_on_gpus_10_11_26_27() -> None:
@@ -68,27 +69,6 @@ def changed_model(scenario: Scenario, **changes: Any) -> Scenario:
     return Scenario.from_dict(table)
 
 
-@st.composite
-def deployments(draw: st.DrawFn, phase: str, prompt: int, model: Table | None = None) -> Table:
-    """A mesh and a model for one request; the model may be given, when the mesh can split it."""
-    layers = model["layers"] if model else draw(st.integers(1, 5))
-    mesh = draw(meshes(layers, ["ag_rs"]))
-    mesh = {key: value for key, value in mesh.items() if key not in ("ep", "etp", "contract", "edp")}
-    if model is None:
-        model = dict(draw(models(layers, mesh.get("tp", 1))))
-        for key in ("experts", "expert_hidden", "shared_experts", "shared_hidden", "dense_layers"):
-            model.pop(key, None)
-    else:
-        tp, kv = mesh.get("tp", 1), model["kv_heads"]
-        assume(model["heads"] % tp == 0)
-        assume("kv_lora_rank" in model or (tp % kv if kv < tp else kv % tp) == 0)
-    mesh.update(draw(decode_options(mesh, model)))
-    token: Table = {"prompt": prompt, "replica": draw(st.integers(0, mesh.get("dp", 1) - 1))}
-    if phase == "decode":
-        token["first_cp"] = draw(st.integers(0, 4))
-    return {"phase": phase, "model": model, "mesh": mesh, "token": token}
-
-
 @few
 @given(deployments("decode", 40), st.integers(0, 60))
 def test_owners_are_the_oracles(table: Table, position: int) -> None:
@@ -114,12 +94,42 @@ def test_positions_kept_are_counted_one_by_one(table: Table, context: int) -> No
         assert (room.positions, positions_kept(scenario, room.rank, context)) == (kept[room.rank],) * 2
 
 
-@st.composite
-def pools(draw: st.DrawFn) -> tuple[Table, Table]:
-    """A prefill and a decode deployment of one model and one request."""
-    prompt = draw(st.integers(1, 50))
-    first = draw(deployments("prefill", prompt))
-    return first, draw(deployments("decode", prompt, first["model"]))
+@few
+@given(st.sampled_from(["prefill", "decode"]).flatmap(lambda phase: deployments(phase, 40)))
+def test_what_ranks_hold_is_what_owners_keep_with_any_dcp(table: Table) -> None:
+    table["model"].setdefault("dense_hidden", 32)
+    scenario = Scenario.from_dict(table)
+    cached = range(scenario.position + 1 if scenario.decodes else 40)
+    kept: Counter[int] = Counter()
+    for position in cached:
+        for held in kv_owners(scenario, position).holdings:
+            kept[held.rank] += held.bytes
+    rooms = kv_room(scenario)
+    assert {room.rank: room.kv_bytes for room in rooms} == {room.rank: kept[room.rank] for room in rooms}
+    for room in rooms:
+        held = residency_of(scenario, room.rank)
+        assert (held.kv.bytes, held.kv_bytes_per_token) == (kept[room.rank], room.bytes_per_position)
+        assert residency_to_dict(held)["kv_bytes"] == kept[room.rank]
+
+
+@pytest.mark.parametrize("latent", [False, True])
+@pytest.mark.parametrize("dcp", [1, 2, 4])
+def test_dcp_shares_positions_so_that_a_replica_keeps_more(latent: bool, dcp: int) -> None:
+    model = {"layers": 4, "hidden": 1024, "heads": 16, "head_dim": 64, "vocab": 1000, "dense_hidden": 4096}
+    rank = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 64, "v_head_dim": 64}
+    model |= {"kv_heads": 16, **rank} if latent else {"kv_heads": 2}
+    table = {"phase": "decode", "model": model, "mesh": {"tp": 8, "dcp": dcp}, "token": {"prompt": 64}}
+    scenario = Scenario.from_dict(table | {"cluster": {"hardware": "h100"}})
+    fits = check_fits(scenario)
+    each = 4 * 2 * (576 if latent else 2 * 64)
+    assert fits.fullest.kv_bytes_per_token == each
+    assert [residency_of(scenario, gpu).kv.positions for gpu in range(2)] == (
+        [65, 65] if dcp == 1 else [65 - 64 // dcp * (dcp - 1), 64 // dcp]
+    )
+    whole = sum(residency_of(scenario, gpu).kv.bytes for gpu in range(8))
+    assert whole == sum(kv_owners(scenario, position).bytes for position in range(65))
+    assert whole == 65 * 8 // dcp * each
+    assert fits.tokens_a_replica == dcp * fits.tokens_on(fits.fullest)
 
 
 @few
@@ -162,18 +172,6 @@ def test_the_prompts_transfer_is_the_sum_of_its_positions(tables: tuple[Table, T
     arrays = both.prefill.landing.cp_of(np.arange(prompt))
     assert arrays.tolist() == [kv_cp(both.prefill, position) for position in range(prompt)]
     assert all(kv_dcp(both.decode, position) < both.decode.plan.dcp for position in range(prompt))
-
-
-def decode_pool(prompt: int = 64, **mesh: int) -> Scenario:
-    table = tracer.load_scenario("six-cuts").to_dict() | {
-        "phase": "decode",
-        "name": "decode pool",
-        "picks": {},
-    }
-    table["mesh"] |= {"edp": None, "dispatch": None, **mesh}
-    table["cluster"]["nodes"] = None
-    table["token"] = {"replica": 1, "prompt": prompt, "slot": 0, "batch": 4}
-    return Scenario.from_dict(table)
 
 
 def test_equal_tp_sends_rank_to_rank() -> None:

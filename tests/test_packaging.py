@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -95,6 +97,30 @@ def test_the_wheel_holds_the_packages_and_the_plugin_and_nothing_else(tmp_path: 
     }
     assert packed == kept | {"pytest_tokentrip.py"}
     assert {f"{package}/py.typed" for package in PACKAGES} <= packed
+
+
+def test_the_sdist_builds_the_same_wheel(tmp_path: Path):
+    done = run(sys.executable, "-m", "hatchling", "build", "-d", tmp_path / "first", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (sdist,), (wheel,) = (tmp_path / "first").glob("*.tar.gz"), (tmp_path / "first").glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("tokentrip-*")
+    done = run(
+        sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "second", cwd=unpacked
+    )
+    assert done.returncode == 0, done.stderr
+    (again,) = (tmp_path / "second").glob("*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+
+
+def test_every_dependency_states_a_licence_that_asks_nothing_of_users():
+    licences = run_path(str(ROOT / "scripts" / "licences.py"))
+    told = licences["licences"]()
+    assert {"click", "dash", "diskcache", "flask-compress", "numba", "numpy", "pyarrow"} <= told.keys()
+    assert [name for name, licence in told.items() if licence == licences["UNKNOWN"]] == []
+    assert [name for name, licence in told.items() if "GPL" in licence] == []
 
 
 def test_entry_points():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import few, scenarios
 
 import tracer
@@ -154,6 +155,30 @@ def test_all_replicas_meet_when_they_share_the_experts(six_cuts: Scenario) -> No
     assert meeting_replicas(changed(six_cuts, mesh={"contract": "dwdp"})) == ((0,), (1,), (2,), (3,))
     alone = changed(six_cuts, mesh={"contract": "tp", "ep": 1, "etp": 2})
     assert meeting_replicas(alone) == ((0,), (1,), (2,), (3,))
+
+
+@few
+@given(
+    st.tuples(*[st.sampled_from([1, 2, 3, 4])] * 4),
+    st.permutations(["tp", "cp", "dp", "pp"]),
+    st.permutations(["etp", "ep", "edp"]),
+    st.data(),
+)
+def test_replicas_that_share_a_dispatch_group_meet_and_through_them_others(
+    sizes: tuple[int, ...], order: list[str], expert_order: list[str], data: st.DataObject
+) -> None:
+    mesh: dict[str, Any] = dict(zip(("tp", "cp", "dp", "pp"), sizes, strict=True))
+    stage = sizes[0] * sizes[1] * sizes[2]
+    mesh["ep"] = data.draw(st.sampled_from([ep for ep in range(1, stage + 1) if stage % ep == 0]))
+    mesh |= {"order": "-".join(order), "expert_order": "-".join(expert_order)}
+    scenario = Scenario.from_dict({"mesh": mesh})
+    groups = [{replica} for replica in range(sizes[2])]
+    for place in range(stage):
+        members = scenario.mesh.group(scenario.mesh.rank_in_stage(0, place), "dispatch")
+        joined = {scenario.mesh.dense.coordinate(rank, "dp") for rank in members}
+        met = set().union(*(group for group in groups if group & joined))
+        groups = [met, *(group for group in groups if not group & joined)]
+    assert sorted(meeting_replicas(scenario)) == sorted(tuple(sorted(group)) for group in groups)
 
 
 def test_the_slowest_replica_sets_the_pace(six_cuts: Scenario) -> None:

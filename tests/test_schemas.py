@@ -4,18 +4,82 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
+from referencing import Registry, Resource
 
 import tracer
+from app.cli import tokentrip
 from tracer.reports import groups_report, rank_report
+
+SCHEMAS = {
+    file.name.removesuffix(".schema.json"): json.loads(file.read_text())
+    for file in (resources.files("tracer") / "schema").iterdir()
+}
+REGISTRY: Registry[object] = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
+)
 
 
 def check(name: str, value: object) -> None:
-    schema = json.loads((resources.files("tracer") / "schema" / f"{name}.schema.json").read_text())
+    schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(json.dumps(value)), schema)
+    jsonschema.Draft202012Validator(schema, registry=REGISTRY).validate(json.loads(json.dumps(value)))
+
+
+def printed(*words: str) -> Any:
+    done = CliRunner().invoke(tokentrip, [*words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+COMMANDS = [
+    ("kv", "kv six-cuts"),
+    ("kv", "kv six-cuts-decode --tp 16 --cp 1 --dp 1 --replica 0 --set mesh.dcp=2"),
+    ("kv", "kv deepseek-v3-decode-ep144"),
+    ("last-trip", "kv six-cuts --to six-cuts-decode"),
+    ("last-trip", "kv six-cuts --to six-cuts-decode --whole"),
+    ("last-trip", "kv deepseek-v3-prefill-ep32 --to deepseek-v3-decode-ep144 --whole"),
+    ("phases", "phases six-cuts"),
+    ("phases", "phases llama-3.1-405b"),
+    ("phases", "phases deepseek-v3-prefill-ep32 --decode deepseek-v3-decode-ep144"),
+    ("generate", "generate six-cuts --steps 2"),
+    ("generate", "generate six-cuts --steps 1 --decode six-cuts-decode"),
+    ("lockstep", "lockstep six-cuts --loads 1,2,0,4 --dummy 0.1"),
+    ("traffic", "traffic six-cuts"),
+    ("traffic", "traffic six-cuts-decode"),
+    ("traffic", "traffic gpt-oss-120b-dwdp4"),
+    ("traffic", "traffic llama-3.1-405b --phase decode"),
+    ("orders", "orders six-cuts"),
+    ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
+    ("fits", "fits six-cuts"),
+    ("rank", "rank six-cuts-decode 11"),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), COMMANDS, ids=[words for _, words in COMMANDS])
+def test_what_a_command_prints_follows_its_schema(name: str, words: str) -> None:
+    report = printed(*words.split())
+    check(name, report)
+    more = report | {"surprise": 1}
+    with pytest.raises(jsonschema.ValidationError, match=r"'surprise' was unexpected"):
+        check(name, more)
+    first = next(iter(report))
+    with pytest.raises(jsonschema.ValidationError, match=rf"'{first}' is a required property"):
+        check(name, {key: value for key, value in report.items() if key != first})
+
+
+def test_every_schema_is_checked_and_documented() -> None:
+    checked = {name for name, _ in COMMANDS} | {"groups", "trip", "trips"}
+    reference = (Path(__file__).parents[1] / "docs" / "reference.md").read_text()
+    assert set(SCHEMAS) == checked
+    for name, schema in SCHEMAS.items():
+        assert f"`{name}.schema.json`" in reference
+        assert schema["$id"] == f"urn:tokentrip:{name}:1"
 
 
 @pytest.mark.parametrize("name", tracer.preset_names())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import tracer
 from tests.test_pytest_plugin import MESH
+from tracer.trip_facts import WORDS
 
 CONF = 'extensions = ["myst_parser", "app.sphinx_ext"]\n'
 PAGE = """# A trip
@@ -22,6 +25,8 @@ PAGE = """# A trip
 :show: animation
 :caption: The *whole* trip
 ```
+
+It lands on GPU {token-fact}`six-cuts home` of {token-fact}`nested/mesh.toml nodes~` nodes.
 
 ```{token-trip} six-cuts
 :show: log
@@ -64,10 +69,15 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     assert "<p>InfiniBand</p>" in html
     pictures = sorted((tmp_path / "_build" / "html" / "_images").glob("*.svg"))
     texts = [picture.read_text() for picture in pictures]
-    assert len(texts) == 3
+    assert sorted("animateMotion" in text for text in texts) == [False, False, False, True]
     assert sum("replica 3, position 40" in text for text in texts) == 1
     assert "Map of six-cuts, hop 4: Dispatch to experts. Tokens 0 and 1 take this hop" in html
-    assert sum("animateMotion" in text for text in texts) == 1
+    moving = pictures[["animateMotion" in text for text in texts].index(True)].name
+    found = re.search(r'reduce\)" srcset="_images/([^"]+)"><img [^>]*src="_images/([^"]+)"', html)
+    assert found is not None
+    assert (found[2], "animateMotion" in (pictures[0].parent / found[1]).read_text()) == (moving, False)
+    nodes = tracer.load_scenario(tmp_path / "nested" / "mesh.toml").cluster.islands
+    assert f"It lands on GPU 11 of {WORDS[nodes]} nodes." in html
 
 
 @pytest.mark.parametrize(
@@ -79,11 +89,10 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
         ("{token-trip} gone.toml", "index.md:3: .*gone.toml"),
         ("{token-trip} six-cuts\n:show: film", "index.md:4: .*film"),
         ("{token-trip} six-cuts\n:show: log\n:hop: 3", "index.md:3: .*has no place in a log"),
+        ("{note}\n{token-fact}`six-cuts homes`", "index.md:.*fact='homes' is not one of this trip.*'home'"),
     ],
 )
 def test_a_mistake_is_an_error_with_file_and_line(block: str, complaint: str, tmp_path: Path):
-    import re
-
     done = build(tmp_path, f"# A trip\n\n```{block}\n```\n")
     assert done.returncode != 0
     assert re.search(complaint, done.stderr.replace("\n", " ")), done.stderr

@@ -14,11 +14,12 @@ from strategies import scenarios
 from tracer.advise import advise
 from tracer.contracts import compare_contracts
 from tracer.errors import ConfigError
-from tracer.expected_traffic import expected_traffic, with_tokens
+from tracer.expected_traffic import expected_traffic
 from tracer.hit_chance import HitChance
 from tracer.orders import rank_orders, with_order
 from tracer.presets import load_scenario, preset_names
 from tracer.scenario import Scenario as EngineScenario
+from tracer.step_rows import with_tokens
 from tracer.trip import take_trip
 
 Scenario = dict[str, Any]

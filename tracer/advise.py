@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import ConfigError, one_of
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.parameters import count_parameters
+from tracer.step_rows import step_rows
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes
 
@@ -175,7 +176,7 @@ def _fit(scenario: Scenario, island: int) -> str:
 def _fullness(scenario: Scenario) -> str:
     """Tokens an expert in the scenario's own batch."""
     model, mesh = scenario.need_model(), scenario.mesh
-    tokens = scenario.landing.padded * mesh.size_of("dp") / mesh.size_of("edp")
+    tokens = step_rows(scenario) * mesh.size_of("dp") / mesh.size_of("edp")
     each = tokens * (model.top_k or 0) / (model.experts or 1)
     return f"{tokens:,.0f} tokens share a set of experts: {each:,.4g} tokens an expert and layer"
 

@@ -80,15 +80,44 @@ def plain_line(
     times: int,
     per: str = "layer",
 ) -> AxisTraffic:
-    """A line whose elements all move, a share of them over IB."""
-    return split_line(
+    """A line whose elements all move, a share of them over IB, and have one size."""
+    return shared_line(
         cluster,
         axis,
         part,
         elements=elements,
         size=elements * element_bytes,
-        nvlink=(elements * (1 - ib_share), elements * (1 - ib_share) * element_bytes),
-        ib=(elements * ib_share, elements * ib_share * element_bytes),
+        ib_share=ib_share,
+        formula=formula,
+        numbers=numbers,
+        times=times,
+        per=per,
+    )
+
+
+def shared_line(
+    cluster: Cluster,
+    axis: str,
+    part: str,
+    *,
+    elements: float,
+    size: float,
+    ib_share: float,
+    formula: str,
+    numbers: str,
+    times: int,
+    per: str = "layer",
+) -> AxisTraffic:
+    """A line of ``size`` bytes that all move, a share of them over IB."""
+    inside = 1 - ib_share
+    return split_line(
+        cluster,
+        axis,
+        part,
+        elements=elements,
+        size=size,
+        nvlink=(elements * inside, size * inside),
+        ib=(elements * ib_share, size * ib_share),
         formula=formula,
         numbers=numbers,
         times=times,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.dtype import BYTES
 from tracer.expected_moe import RowBytes, average_copies, dispatched_rows, pulled_bytes
 from tracer.stage_shares import crossing_share, layers_by_stage
+from tracer.step_rows import rows_words, step_rows
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes
 
@@ -45,7 +46,8 @@ class Contracts:
     def note(self) -> str:
         """What the figures are."""
         return (
-            f"Per GPU and MoE layer, there and back, T = {self.tokens:,} tokens a replica, uniform picks. "
+            f"Per GPU and MoE layer, there and back, in {rows_words(self.scenario, self.tokens)}, uniform "
+            "picks. "
             "TP is over the dispatch group's size, rows gathered and summed; DWDP moves weights, whatever T."
         )
 
@@ -71,6 +73,7 @@ class Contracts:
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
+            "phase": self.scenario.phase,
             "tokens_per_replica": self.tokens,
             "contracts": [entry.to_dict() for entry in self.entries],
         }
@@ -82,7 +85,7 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     Raises:
         ConfigError: when the model has no experts, or the mesh is too large to list.
     """
-    tokens = scenario.landing.padded
+    tokens = step_rows(scenario)
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
     model, mesh = scenario.need_model(), scenario.mesh

@@ -64,6 +64,11 @@ def pass_rule(scenario: Scenario) -> PassRule:
 
 
 def attention_way(scenario: Scenario) -> str:
-    """``pass_q`` or ``pass_kv``: as the scenario says, or by the rule when it says ``auto``."""
+    """``pass_q`` or ``pass_kv``: as the scenario says, or by the rule when it says ``auto``.
+
+    With dcp > 1 no rank of a TP group has a KV head's whole context, so the query travels whatever it costs.
+    """
     said = scenario.plan.decode_attention
-    return pass_rule(scenario).way if said == "auto" else said
+    if said != "auto":
+        return said
+    return "pass_q" if scenario.plan.dcp > 1 else pass_rule(scenario).way

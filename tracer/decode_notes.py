@@ -36,7 +36,9 @@ def _attention(scenario: Scenario) -> list[str]:
     notes = []
     if scenario.plan.decode_attention == "auto":
         word = "pass-Q" if way == "pass_q" else "pass-KV"
-        notes.append(f"decode attention is {word}: {pass_rule(scenario)} (arXiv 2411.01783)")
+        sharded = f"dcp = {scenario.plan.dcp} shards every context"
+        why = sharded if scenario.plan.dcp > 1 else f"{pass_rule(scenario)} (arXiv 2411.01783)"
+        notes.append(f"decode attention is {word}: {why}")
     if way == "pass_kv":
         each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.size_of("tp")
         notes.append(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
+MAX_SLOTS = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class Replication:
@@ -40,6 +42,17 @@ class Replication:
         return found
 
 
+def check_slots(slots: int, layers: int) -> None:
+    """Refuse more slots than are packed in a moment.
+
+    Raises:
+        ConfigError: above ``MAX_SLOTS`` over all layers.
+    """
+    if layers * slots > MAX_SLOTS:
+        rule = f"in each of {layers} layers are more than the {MAX_SLOTS:,} that are packed one by one"
+        raise ConfigError("slots", slots, rule, "take fewer slots, or fewer layers")
+
+
 def rebalance(loads: Floats, *, slots: int, groups: int, nodes: int, gpus: int) -> Replication:
     """Slot tables for ``loads`` ``[layers, experts]``.
 
@@ -49,6 +62,7 @@ def rebalance(loads: Floats, *, slots: int, groups: int, nodes: int, gpus: int) 
         ConfigError: for sizes that do not divide, or loads that are no numbers of 0 or more.
     """
     weights = _checked(loads, slots=slots, groups=groups, nodes=nodes, gpus=gpus)
+    check_slots(slots, len(weights))
     policy = "hierarchical" if groups % nodes == 0 else "global"
     if policy == "global":
         groups = nodes = 1

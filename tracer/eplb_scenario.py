@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.census.report import balance
+from tracer.census.run import part_of
 from tracer.census.take import take_census
-from tracer.eplb import Replication, rebalance
+from tracer.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
 from tracer.expert_placement import Placement
 from tracer.rank_places import islands_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from tracer.census.homes import TokenHomes
     from tracer.census.result import Census
+    from tracer.census.run import Progress
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
@@ -83,6 +85,7 @@ def rebalanced(
     groups: int | None = None,
     homes: TokenHomes | None = None,
     threads: int = 2,
+    progress: Progress | None = None,
 ) -> Rebalanced:
     """Replicate and pack a scenario's experts by the loads of these picks.
 
@@ -92,7 +95,9 @@ def rebalanced(
     Raises:
         ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
     """
-    before = take_census(scenario, picks, homes=homes, by_layer=True, threads=threads)
+    check_slots(slots, picks.layers)
+    first, second = (None, None) if progress is None else (part_of(progress, 0, 2), part_of(progress, 1, 2))
+    before = take_census(scenario, picks, homes=homes, by_layer=True, threads=threads, progress=first)
     loads = np.stack([part.traffic.load for part in before.parts]).astype(np.float64)
     found = rebalance(
         loads,
@@ -102,7 +107,7 @@ def rebalanced(
         gpus=scenario.mesh.size_of("ep"),
     )
     moved = with_slots(scenario, before.layers, found.slots)
-    after = take_census(moved, picks, homes=homes, by_layer=True, threads=threads)
+    after = take_census(moved, picks, homes=homes, by_layer=True, threads=threads, progress=second)
     return Rebalanced(found, moved, before, after)
 
 

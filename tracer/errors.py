@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isqrt
+
+_TRIED = 10_000
 
 
 class ConfigError(ValueError):
@@ -74,15 +77,12 @@ def listed(values: Iterable[object]) -> str:
 
 
 def divisors(number: int, limit: int = 12) -> list[int]:
-    """The first ``limit`` divisors of ``number``, ascending; trial division up to 10^6.
+    """The first ``limit`` divisors of ``number``, ascending; above 10^8, those up to 10^4 alone.
 
-    >>> divisors(16)
-    [1, 2, 4, 8, 16]
+    >>> divisors(16), divisors(2 * 5003)
+    ([1, 2, 4, 8, 16], [1, 2, 5003, 10006])
     """
-    found: list[int] = []
-    candidate = 1
-    while candidate <= min(number, 1_000_000) and len(found) < limit:
-        if number % candidate == 0:
-            found.append(candidate)
-        candidate += 1
-    return found
+    root = isqrt(number)
+    small = [candidate for candidate in range(1, min(root, _TRIED) + 1) if number % candidate == 0]
+    large = [] if root > _TRIED else [number // each for each in reversed(small) if each * each != number]
+    return [*small, *large][:limit]

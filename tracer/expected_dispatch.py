@@ -7,6 +7,7 @@ for an island where the home has no relay.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 POSITION_WORK = 1 << 18
 MAX_WORK = 1 << 22
+RANK_WORK = 64
+"""Pairs that the bare visit of a rank costs as much as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,11 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
     chance = HitChance.of_model(scenario.need_model())
-    ranks = _stage_groups(scenario, stage)
+    ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
     shapes = _shapes(scenario, ranks)
+    _check_work(sum(len(group.islands) for group in shapes) * placement.experts)
     held = [frozenset(placement.experts_of(ep)) for ep in range(placement.ep)]
     total = NO_COPIES
     for group, times in shapes.items():
@@ -97,26 +101,50 @@ def _stage_of(scenario: Scenario, layer: int) -> int:
     return len(scenario.stage_layers) - 1
 
 
-def _stage_groups(scenario: Scenario, stage: int) -> Int64s:
+def stage_groups(scenario: Scenario, stage: int) -> Int64s:
     """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
     groups = scenario.mesh.groups("dispatch").astype(np.int64)
-    kept = np.array([scenario.mesh.stage_of(int(first)) == stage for first in groups[:, 0]])
-    found: Int64s = groups[kept]
+    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
     return found
+
+
+def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
+    """One of the groups ``[groups, members]`` of each kind, with how many there are.
+
+    Groups are alike when one is the other moved along by whole islands.
+    """
+    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
+    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    seen = np.concatenate([islands - islands[:, :1], indices, eps], axis=1).astype(np.int64)
+    kinds = [row.tobytes() for row in seen]
+    first: dict[bytes, int] = {}
+    for place, kind in enumerate(kinds):
+        first.setdefault(kind, place)
+    counts = Counter(kinds)
+    return [(ranks[place], counts[kind]) for kind, place in first.items()]
 
 
 def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
     """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
-    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
     shapes: dict[_Group, int] = {}
-    for row in range(len(ranks)):
+    for row, times in groups_alike(scenario, ranks):
         numbers: dict[int, int] = {}
-        renamed = tuple(numbers.setdefault(int(i), len(numbers)) for i in islands[row])
-        group = _Group(renamed, tuple(indices[row].tolist()), tuple(eps[row].tolist()))
-        shapes[group] = shapes.get(group, 0) + 1
+        islands = islands_of(scenario.cluster, row).tolist()
+        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in islands)
+        indices = tuple(indices_of(scenario.cluster, row).tolist())
+        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
+        shapes[group] = shapes.get(group, 0) + times
     _check_work(sum(len(group.islands) ** 2 for group in shapes))
     return shapes
+
+
+def check_sum(ranks: int, each: int) -> None:
+    """Refuse a sum that goes through ``each`` partners of every one of ``ranks`` ranks, when that takes long.
+
+    Raises:
+        ConfigError: above ``MAX_WORK`` pairs.
+    """
+    _check_work(ranks * each)
 
 
 def _check_work(work: int) -> None:
@@ -192,20 +220,23 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
     chance = HitChance.of_model(scenario.need_model())
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
-    ranks = _stage_groups(scenario, stage)
-    islands, eps = islands_of(scenario.cluster, ranks), scenario.mesh.coordinates_of(ranks)["ep"]
+    ranks = stage_groups(scenario, stage)
+    alike = groups_alike(scenario, ranks)
+    each = max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0)
+    check_sum(sum(len(row) for row, _ in alike), each)
     plain = (
         None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
     )
     messages = crossing = 0.0
-    for row in range(len(ranks)):
-        for home, source in enumerate(ranks[row].tolist()):
+    for row, times in alike:
+        islands, eps = islands_of(scenario.cluster, row), scenario.mesh.coordinates_of(row)["ep"]
+        for home, source in enumerate(row.tolist()):
             by_ep = plain
             if by_ep is None:
                 by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
-            picks = by_ep[eps[row]]
-            messages += float(picks.sum() - picks[home])
-            crossing += float(picks[islands[row] != islands[row][home]].sum())
+            picks = by_ep[eps]
+            messages += times * float(picks.sum() - picks[home])
+            crossing += times * float(picks[islands != islands[home]].sum())
     return messages / ranks.size, crossing / ranks.size
 
 

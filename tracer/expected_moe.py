@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.axis_traffic import AxisTraffic, split_line
+from tracer.axis_traffic import AxisTraffic, shared_line, split_line
 from tracer.dtype import BYTES, dispatch_row_bytes
-from tracer.expected_dispatch import NO_COPIES, DispatchCopies, expected_copies, expected_messages
+from tracer.expected_dispatch import (
+    NO_COPIES,
+    RANK_WORK,
+    DispatchCopies,
+    check_sum,
+    expected_copies,
+    expected_messages,
+    groups_alike,
+    stage_groups,
+)
 from tracer.hop import HopKind, Part, Where
 from tracer.hops.weight_pull import expert_bytes, pulls_to
 from tracer.parameters import expert_parameters
@@ -19,6 +28,9 @@ from tracer.stage_shares import crossing_share, layers_by_stage
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
+
+PULL_WORK = 20
+"""Pairs that a pulled expert costs as much as: each is a transfer that is built and thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,8 @@ def _distinct_layers(scenario: Scenario) -> dict[int, float]:
     for layer in layers:
         key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
         counts[first.setdefault(key, layer)] += 1
+    # Each one lists the groups of the whole mesh.
+    check_sum(scenario.mesh.world_size, len(counts))
     return {layer: count / len(layers) for layer, count in counts.items()}
 
 
@@ -138,14 +152,13 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
-    return split_line(
+    return shared_line(
         scenario.cluster,
         "ep",
         "moe",
         elements=elements,
         size=total,
-        nvlink=(elements * (1 - share), total * (1 - share)),
-        ib=(elements * share, total * share),
+        ib_share=share,
         formula=f"2·(etp·ep-1)·{formula}·d",
         numbers=f"2·{peers}·{numbers}·{hidden}",
         times=model.moe_layers,
@@ -158,11 +171,15 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     edges = np.cumsum(scenario.stage_layers)
     for layer, share in _distinct_layers(scenario).items():
         stage = int(np.searchsorted(edges, layer))
-        ranks = scenario.mesh.stage_lists()[stage].tolist()
-        for rank in ranks:
-            for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                part = transfer.bytes * share / len(ranks)
-                nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+        groups = stage_groups(scenario, stage)
+        alike = groups_alike(scenario, groups)
+        each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
+        check_sum(sum(len(group) for group, _ in alike), each)
+        for group, times in alike:
+            for rank in group.tolist():
+                for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
+                    part = transfer.bytes * times * share / groups.size
+                    nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
     return nvlink, ib
 
 

@@ -1,22 +1,23 @@
 """Closed forms: what each axis sends per GPU and layer, with the formula, before anything is run.
 
-T is the padded prompt of a replica, d the hidden size; every replica holds one prompt of T tokens, and
-the router picks uniformly. The forms are section 7 of the counting rules; each agrees with a census.
+T is the padded prompt of a replica, in decode the padded new tokens of its step (one a request), d the
+hidden size; every replica has as many, and the router picks uniformly. The forms are section 7 of the
+counting rules; each agrees with a census, and with the sum of all tokens' trips.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.axis_traffic import AxisTraffic, plain_line
 from tracer.dtype import BYTES
-from tracer.errors import whole_number
+from tracer.expected_attention import attention_lines, head_lines
 from tracer.expected_moe import moe_line
-from tracer.hops.kv_exchange import kv_elements
 from tracer.plan import Contract, Sp
 from tracer.rank_places import islands_of
 from tracer.stage_shares import crossing_share, layers_by_stage
+from tracer.step_rows import step_rows
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
@@ -58,7 +59,10 @@ class ExpectedTraffic:
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``."""
+        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``.
+
+        ``tracer/schema/traffic.schema.json`` describes them.
+        """
         axes: dict[str, Any] = {}
         for line in self.lines:
             entry = line.to_dict() | {"ratio_to_tp": self.ratio_to_tp(line)}
@@ -72,6 +76,7 @@ class ExpectedTraffic:
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
+            "phase": self.scenario.phase,
             "tokens_per_replica": self.tokens,
             "hidden": self.scenario.need_model().hidden,
             "assumes": ASSUMES,
@@ -90,37 +95,25 @@ class ExpectedTraffic:
 
 
 def expected_traffic(scenario: Scenario) -> ExpectedTraffic:
-    """Closed forms of a scenario, averaged over its GPUs.
+    """Closed forms of a scenario in its phase, averaged over its GPUs.
 
     Raises:
         ConfigError: when the model lacks a size, or the mesh is too large to list its groups.
     """
     model = scenario.need_model()
-    tokens = scenario.landing.padded
+    tokens = step_rows(scenario)
     moe = model.moe_layers
     lines: list[AxisTraffic] = []
     if scenario.mesh.size_of("tp") > 1:
         lines += _tp_lines(scenario, tokens)
-    if scenario.mesh.size_of("cp") > 1:
-        lines.append(_cp_line(scenario, tokens))
+    lines += attention_lines(scenario, tokens)
     if moe:
         found = moe_line(scenario, tokens)
         lines += [] if found is None else [found]
     if scenario.mesh.stages > 1:
         lines.append(_pp_line(scenario, tokens))
+    lines += head_lines(scenario, tokens)
     return ExpectedTraffic(scenario, tokens, tuple(lines))
-
-
-def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
-    """The same scenario with ``tokens`` tokens a replica; the token followed stays inside them.
-
-    Raises:
-        ConfigError: when ``tokens`` is not a whole number of at least 1.
-    """
-    whole_number("tokens", tokens)
-    position = min(scenario.position, tokens - 1)
-    token = replace(scenario.token, prompt=tokens, gpu=None, replica=scenario.replica, position=position)
-    return replace(scenario, token=token)
 
 
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
@@ -159,26 +152,6 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),
-    )
-
-
-def _cp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
-    """K/V of T/cp tokens to every other CP rank; MLA: the latent."""
-    model, cp = scenario.need_model(), scenario.mesh.size_of("cp")
-    each = kv_elements(scenario)
-    formula = "(cp-1)·(T/cp)·(kv_lora+rope)" if model.mla else "(cp-1)·(T/cp)·2·max(1, n_kv/tp)·d_h"
-    return plain_line(
-        scenario.cluster,
-        "cp",
-        "attention",
-        elements=(cp - 1) * tokens / cp * each,
-        element_bytes=BYTES[scenario.dtype.kv],
-        ib_share=crossing_share(
-            scenario, "cp", layers_by_stage(scenario), ring=scenario.plan.kv_exchange == "ring"
-        ),
-        formula=formula,
-        numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
-        times=model.layers,
     )
 
 

@@ -69,7 +69,7 @@ class Generation:
         return self.legs[-1].tally
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/generate.schema.json`` describes them."""
         return {
             "schema": 1,
             "prompt": self.prefill.token.prompt,

@@ -165,7 +165,7 @@ def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
     yield hops.logits_gather, where
 
 
-MAX_TRANSFERS = 4_000_000
+MAX_TRANSFERS = 1 << 16
 
 
 def check_length(scenario: Scenario) -> None:

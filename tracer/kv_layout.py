@@ -104,8 +104,7 @@ def positions_kept(scenario: Scenario, rank: int, context: int | None = None) ->
     in_prompt = min(context, scenario.token.prompt)
     kept = sum(
         _in_turn(run.start, min(run.stop, in_prompt), step, dcp, turn)
-        for tp in range(grid.size_of("tp"))
-        for run in scenario.landing.positions_on(cp, tp)
+        for run in scenario.landing.positions_of_share(cp)
     )
     landing = scenario.decode_landing
     new = range(landing.first_position_on(cp), context, grid.size_of("cp"))

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.dtype import BYTES
-from tracer.errors import whole_number
+from tracer.errors import ConfigError, whole_number
 from tracer.kv_layout import kv_cp, kv_heads_of, kv_tps
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
+
+MAX_REPLICA_RANKS = 1 << 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     """
     position = scenario.position if position is None else position
     whole_number("position", position, at_least=0)
+    check_replica_listable(scenario)
     cp, tps = kv_cp(scenario, position), kv_tps(scenario, position)
     holdings, done = [], 0
     for stage, count in enumerate(scenario.stage_layers):
@@ -114,6 +117,23 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
             size = kv_bytes_of_heads(scenario, len(heads))
             holdings.append(KvHolding(rank, stage, layers, heads, size))
     return KvOwners(scenario, position, tuple(holdings))
+
+
+def check_replica_listable(scenario: Scenario) -> None:
+    """Refuse a replica of too many ranks to list what each one keeps.
+
+    Raises:
+        ConfigError: above ``MAX_REPLICA_RANKS``.
+    """
+    mesh = scenario.mesh
+    ranks = mesh.size_of("tp") * mesh.size_of("cp") * mesh.stages
+    if ranks > MAX_REPLICA_RANKS:
+        raise ConfigError(
+            "mesh",
+            f"tp·cp·pp = {ranks:,}",
+            f"is more than the {MAX_REPLICA_RANKS:,} ranks of a replica whose K/V can be listed",
+            "ask for one rank: tokentrip rank SCENARIO RANK",
+        )
 
 
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:

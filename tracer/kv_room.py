@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
-from tracer.kv_layout import kv_heads_of, positions_kept
-from tracer.kv_owners import kv_bytes_of_heads
+from tracer.kv_owners import check_replica_listable
+from tracer.kv_share import KvShare, kv_share
 from tracer.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
@@ -18,22 +18,35 @@ if TYPE_CHECKING:
 class KvRoom:
     """One rank's share of the K/V of a replica's requests.
 
-    ``bytes_per_position`` covers the layers of its stage; ``free_bytes`` is the memory that weights leave
+    ``share`` is what it keeps of one request; ``free_bytes`` is the memory that weights leave
     (``tracer.residency``), or all of it when the model does not state what they take; None when the
     scenario names no hardware. Activations and the framework's own memory are not taken off.
     """
 
-    rank: int
-    positions: int
+    share: KvShare
     requests: int
-    bytes_per_position: int
     free_bytes: int | None
     weights_known: bool = True
 
     @property
+    def rank(self) -> int:
+        """The GPU."""
+        return self.share.rank
+
+    @property
+    def positions(self) -> int:
+        """Positions that it keeps of a request."""
+        return self.share.positions
+
+    @property
+    def bytes_per_position(self) -> int:
+        """Bytes of one position in the layers of its stage."""
+        return self.share.bytes_per_position
+
+    @property
     def kv_bytes(self) -> int:
         """Bytes of the K/V of all requests."""
-        return self.positions * self.bytes_per_position * self.requests
+        return self.share.bytes * self.requests
 
     @property
     def left_bytes(self) -> int | None:
@@ -64,18 +77,18 @@ def kv_room(scenario: Scenario, context: int | None = None, requests: int = 1) -
     """Room on every rank of the token's replica, all stages, for ``requests`` like the scenario's own.
 
     ``context`` positions are cached for each (None: the prompt; in decode also the new ones up to the token).
+
+    Raises:
+        ConfigError: for a replica of too many ranks to list.
     """
-    if context is None:
-        context = scenario.position + 1 if scenario.decodes else scenario.token.prompt
+    check_replica_listable(scenario)
     mesh = scenario.mesh
-    rooms = []
-    for stage, layers in enumerate(scenario.stage_layers):
-        for rank in mesh.group(mesh.rank(tp=0, cp=0, dp=scenario.replica, pp=stage), "replica"):
-            heads = len(kv_heads_of(scenario, mesh.dense.coordinate(rank, "tp")))
-            each = kv_bytes_of_heads(scenario, heads) * layers
-            kept = positions_kept(scenario, rank, context)
-            rooms.append(KvRoom(rank, kept, requests, each, *_free(scenario, rank)))
-    return tuple(rooms)
+    firsts = [mesh.rank(tp=0, cp=0, dp=scenario.replica, pp=stage) for stage in range(mesh.stages)]
+    return tuple(
+        KvRoom(kv_share(scenario, rank, context), requests, *_free(scenario, rank))
+        for first in firsts
+        for rank in mesh.group(first, "replica")
+    )
 
 
 def _free(scenario: Scenario, rank: int) -> tuple[int | None, bool]:

@@ -67,12 +67,27 @@ class LastTrip:
         latency = f" + {link.latency_s * 1e6:g} µs" if link.latency_s else ""
         return (
             f"all GPUs send at once, each over its own link at {link.bytes_per_s / 1e9:g} GB/s{latency}; "
-            "after prefill, not layer by layer behind it"
+            "all of it after prefill"
+        )
+
+    @property
+    def totals(self) -> str:
+        """Bytes, pieces, crossings and time in one line."""
+        pieces, crossings = len(self.pieces), self.crossings
+        return (
+            f"{format_bytes(self.bytes)} in {pieces:,} piece{'s' * (pieces != 1)} · "
+            f"{crossings:,} crossing{'s' * (crossings != 1)} · {format_seconds(self.seconds)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: both pools' GPUs with their places, pieces, totals. What a picture is drawn from."""
+        """JSON values: both pools' GPUs with their places, pieces, totals.
+
+        ``tracer/schema/last-trip.schema.json`` describes them.
+        """
+        from tracer.timing.kv_stream import stream_or_why
+
         pools = self.pools
+        streamed, missing = stream_or_why(self)
         return {
             "schema": 1,
             "position": self.position,
@@ -85,9 +100,13 @@ class LastTrip:
             "crossings": self.crossings,
             "seconds": self.seconds,
             "seconds_assume": self.assumption,
+            "streamed": streamed and streamed.to_dict(),
+            "streamed_missing": missing,
         }
 
     def __str__(self) -> str:
+        from tracer.timing.kv_stream import stream_or_why
+
         prefill, decode = self.pools.prefill, self.pools.decode
         what = "the prompt" if self.position is None else f"position {self.position}"
         lines = [
@@ -101,10 +120,9 @@ class LastTrip:
             lines.append(_row(str(piece.src), str(piece.dst), layers, heads, f"{piece.positions:,}", size))
         if len(self.pieces) > _MANY:
             lines.append(f"{'…':>8}  {len(self.pieces) - _MANY:,} more pieces")
-        lines.append(
-            f"{format_bytes(self.bytes)} in {len(self.pieces):,} pieces · {self.crossings:,} crossings · "
-            f"{format_seconds(self.seconds)} ({self.assumption})"
-        )
+        lines.append(f"{self.totals} ({self.assumption})")
+        streamed, missing = stream_or_why(self)
+        lines.append(str(streamed) if streamed else f"not streamed behind prefill: {missing}")
         return "\n".join(lines)
 
 
@@ -115,6 +133,18 @@ def _row(src: str, dst: str, layers: str, heads: str, positions: str, size: str)
 def last_trip(pools: Pools, position: int | None = None) -> LastTrip:
     """The transfer of the whole prompt's K/V, or of one position's."""
     return LastTrip(pools, position, kv_pieces(pools, position))
+
+
+def last_trip_of(prefill: Scenario, decode: Scenario, *, whole: bool) -> LastTrip:
+    """The transfer between two scenarios in any phase: the whole prompt's, or the prefill token's.
+
+    Raises:
+        ConfigError: as :class:`~tracer.pools.Pools` does.
+    """
+    from tracer.pools import Pools
+
+    pools = Pools.join(prefill, decode)
+    return last_trip(pools, None if whole else pools.prefill.position)
 
 
 def _pool(name: str, scenario: Scenario, ranks: list[int], offset: int) -> dict[str, Any]:

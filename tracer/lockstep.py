@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tracer.errors import ConfigError
 from tracer.plan import Contract
 from tracer.rank_grid import check_listable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracer.mesh import Mesh
     from tracer.scenario import Scenario
+
+    Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class Step:
         return sum(self.waited) * self.gpus_per_replica
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/lockstep.schema.json`` describes them."""
         return {
             "schema": 1,
             "groups": [list(group) for group in self.groups],
@@ -110,25 +118,40 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     Raises:
         ConfigError: for a mesh too large to list.
     """
-    mesh, dp = scenario.mesh, scenario.mesh.size_of("dp")
-    joined = list(range(dp))
-
-    def root(replica: int) -> int:
-        while joined[replica] != replica:
-            replica = joined[replica]
-        return replica
-
+    dp = scenario.mesh.size_of("dp")
+    check_listable(dp)
+    label = np.arange(dp)
     has_experts = scenario.model is None or scenario.model.moe_layers > 0
     if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
-        check_listable(mesh.stage_size)
-        for place in range(mesh.stage_size):
-            first = mesh.group(mesh.rank_in_stage(0, place), "dispatch")[0]
-            pair = [mesh.dense.coordinate(rank, "dp") for rank in (first, mesh.rank_in_stage(0, place))]
-            joined[root(pair[1])] = root(pair[0])
-    found: dict[int, list[int]] = {}
-    for replica in range(dp):
-        found.setdefault(root(replica), []).append(replica)
-    return tuple(tuple(group) for group in found.values())
+        label = _joined(label, *_met(scenario.mesh))
+    order = np.argsort(label, kind="stable")
+    edges = np.flatnonzero(np.diff(label[order])) + 1
+    replicas = order.tolist()
+    return tuple(tuple(replicas[a:b]) for a, b in pairwise([0, *edges.tolist(), len(replicas)]))
+
+
+def _met(mesh: Mesh) -> tuple[Int64s, Int64s]:
+    """Pairs of replicas that share a dispatch group of stage 0: its first rank's, and each other's."""
+    check_listable(mesh.stage_size)
+    stride, dp = mesh.dense.stride_of("pp"), mesh.size_of("dp")
+    outer, inner = np.divmod(mesh.expert.groups(("etp", "ep")).astype(np.int64), stride)
+    replicas = mesh.dense.coordinates_of(outer * stride * mesh.stages + inner)["dp"]
+    pairs = np.unique(replicas[:, :1] * dp + replicas)
+    first, other = np.divmod(pairs, dp)
+    return first[first != other], other[first != other]
+
+
+def _joined(label: Int64s, first: Int64s, other: Int64s) -> Int64s:
+    """The lowest replica that each is joined with, through any number of pairs."""
+    before = None
+    while before is None or not np.array_equal(label, before):
+        before = label
+        lowest = np.minimum(label[first], label[other])
+        label = label.copy()
+        np.minimum.at(label, first, lowest)
+        np.minimum.at(label, other, lowest)
+        label = label[label]
+    return label
 
 
 def lockstep(scenario: Scenario, loads: Sequence[float], *, moe: float = 0.0, dummy: float = 0.0) -> Step:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
 
-MAX_LAYERS = 10**6
+MAX_LAYERS = 4_096
+MAX_EXPERTS = 1 << 15
+MOST = {
+    "experts": MAX_EXPERTS, "top_k": 256, "expert_groups": 64, "heads": 1 << 17, "kv_heads": 1 << 17,
+}  # fmt: skip
+"""No model comes near these; layers and experts are walked one at a time, and picks are stored as int16."""
 SIZE_EXAMPLES = {
     "hidden": 4096, "vocab": 128000, "heads": 32, "kv_heads": 8, "head_dim": 128, "v_head_dim": 128,
     "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
@@ -64,7 +69,10 @@ def _single_values(spec: ModelSpec) -> dict[str, object]:
     """Check each field alone; those whose type a reader may give more loosely come back converted."""
     for name in SIZE_EXAMPLES:
         _if_given(spec, name, check_int)
-    check_int("model.shared_experts", spec.shared_experts, low=0)
+    for name, most in MOST.items():
+        if getattr(spec, name) is not None:
+            check_int(f"model.{name}", getattr(spec, name), high=most)
+    check_int("model.shared_experts", spec.shared_experts, low=0, high=MAX_EXPERTS)
     for name in ("tie_embeddings", "shared_gate", "renormalise"):
         _if_given(spec, name, check_bool)
     for name in ("name", "source"):

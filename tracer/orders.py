@@ -11,12 +11,16 @@ from tracer.axes import DENSE_AXES
 from tracer.errors import ConfigError
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.mesh import Mesh
+from tracer.plan import Contract
+from tracer.step_rows import pass_words
 from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
 SCHEMA = 1
+MAX_RANKED = 1 << 19
+MAX_PAIRED = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,11 @@ class Orders:
     refused: tuple[tuple[str, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/orders.schema.json`` describes them."""
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
+            "phase": self.scenario.phase,
             "orders": [entry.to_dict() for entry in self.ranked],
             "refused": [{"order": order, "why": why} for order, why in self.refused],
         }
@@ -64,7 +69,9 @@ class Orders:
         ]
         head = f"   #  {'order':<12}{'over IB':>10}  {'time (µs)':>12}  {'by time':>7}  why"
         notes = [f"refused: {order}: {why}" for order, why in self.refused]
-        return "\n".join([head, *rows, "* the scenario's own order. Per GPU and forward pass.", *notes])
+        return "\n".join(
+            [head, *rows, f"* the scenario's own order. Per GPU and {pass_words(self.scenario)}.", *notes]
+        )
 
 
 def distinct_orders(mesh: Mesh) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -81,6 +88,16 @@ def distinct_orders(mesh: Mesh) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield first, tuple(order for order in orders if order != first)
 
 
+def swapped(order: str, one: str, other: str) -> str:
+    """An order with two of its axes in each other's place.
+
+    >>> swapped("tp-cp-dp-pp", "dp", "pp")
+    'tp-cp-pp-dp'
+    """
+    places = {one: other, other: one}
+    return "-".join(places.get(name, name) for name in order.split("-"))
+
+
 def with_order(scenario: Scenario, order: str) -> Scenario:
     """The same sizes laid out in another order; a token named by GPU keeps its replica and position.
 
@@ -90,16 +107,44 @@ def with_order(scenario: Scenario, order: str) -> Scenario:
     mesh = scenario.mesh
     sizes = {name: mesh.size_of(name) for name in ("tp", "cp", "dp", "pp", "ep", "etp", "edp")}
     moved = Mesh.build(order, **sizes, expert_order=mesh.expert_order, strict=mesh.strict)
-    token = replace(scenario.token, gpu=None, replica=scenario.replica, position=scenario.position)
+    token = scenario.token
+    token = replace(token, gpu=None, replica=scenario.replica, position=scenario.position, slot=scenario.slot)
     return replace(scenario, mesh=moved, token=token)
+
+
+def check_rankable(scenario: Scenario) -> None:
+    """Refuse a mesh whose orders take long to rank.
+
+    Raises:
+        ConfigError: above ``MAX_RANKED`` ranks, or ``MAX_PAIRED`` ranks times experts, over all orders.
+    """
+    mesh, experts = scenario.mesh, (scenario.model and scenario.model.experts) or 0
+    orders = sum(1 for _ in distinct_orders(mesh))
+    pulls = scenario.plan.contract == Contract.DWDP
+    partners = mesh.world_size if pulls else mesh.size_of("ep") * mesh.size_of("etp")
+    if orders * partners * experts > MAX_PAIRED:
+        raise ConfigError(
+            "model.experts",
+            experts,
+            f"on each of {partners:,} ranks in {orders} orders are too many pairs to rank the orders by",
+            "ask for one order: tokentrip traffic SCENARIO --order tp-cp-pp-dp",
+        )
+    if orders * mesh.world_size > MAX_RANKED:
+        raise ConfigError(
+            "world_size",
+            mesh.world_size,
+            f"in each of {orders} orders is more than the {MAX_RANKED:,} ranks that a ranking lays out",
+            "ask for one order: tokentrip traffic SCENARIO --order tp-cp-pp-dp",
+        )
 
 
 def rank_orders(scenario: Scenario) -> Orders:
     """Every order of the scenario's dense axes, by bytes across islands; ``rank_by_time`` ranks the time.
 
     Raises:
-        ConfigError: when the traffic of the scenario cannot be computed at all.
+        ConfigError: when there are too many ranks, or the traffic cannot be computed at all.
     """
+    check_rankable(scenario)
     entries: list[RankedOrder] = []
     refused: list[tuple[str, str]] = []
     own = "-".join(scenario.mesh.dense.names)
@@ -143,14 +188,15 @@ def _why(traffic: ExpectedTraffic) -> str:
     word = traffic.scenario.cluster.island_word
     inside, outside = [], []
     for axis in ("tp", "cp", "ep", "pp"):
-        line = traffic.axis(axis)
-        if line is None:
+        lines = [line for line in traffic.lines if line.axis == axis]
+        if not lines:
             continue
-        if line.ib_bytes == 0:
+        if not any(line.ib_bytes for line in lines):
             inside.append(axis)
         else:
-            often = line.times * line.ib_bytes / traffic.scenario.mesh.stages
-            share = line.ib_bytes / (line.ib_bytes + line.nvlink_bytes)
+            ib = sum(line.times * line.ib_bytes for line in lines)
+            share = ib / (ib + sum(line.times * line.nvlink_bytes for line in lines))
+            often = ib / traffic.scenario.mesh.stages
             outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(round(often))})"))
     kept = f"{', '.join(inside)} inside a {word}" if inside else f"no axis stays inside a {word}"
     crossing = "; ".join(text for _, text in sorted(outside, reverse=True))

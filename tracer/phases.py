@@ -40,7 +40,7 @@ class PhaseTable:
     rows: tuple[PhaseRow, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """JSON values; ``tracer/schema/phases.schema.json`` describes them."""
         return {
             "schema": 1,
             "rows": [

@@ -26,17 +26,17 @@ MAX_LISTED_RANKS = 1 << 20
 """Listing every group of more ranks than this is refused; one rank's own groups never are."""
 
 
-def check_listable(ranks: int) -> None:
+def check_listable(ranks: int, most: int = MAX_LISTED_RANKS) -> None:
     """Refuse to list all groups of a mesh that is too large to write down.
 
     Raises:
-        ConfigError: above ``MAX_LISTED_RANKS``.
+        ConfigError: above ``most`` ranks.
     """
-    if ranks > MAX_LISTED_RANKS:
+    if ranks > most:
         raise ConfigError(
             "world_size",
             ranks,
-            f"is more than the {MAX_LISTED_RANKS:,} ranks whose groups can all be listed",
+            f"is more than the {most:,} ranks whose groups can all be listed",
             "ask for one rank's groups instead: Mesh.group(rank, axis), or tokentrip rank SCENARIO RANK",
         )
 

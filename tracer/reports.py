@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.axes import DENSE_AXES, EXPERT_AXES
 from tracer.errors import ConfigError, nearest
 from tracer.mesh import GROUP_NAMES
+from tracer.rank_grid import MAX_LISTED_RANKS, check_listable
 
 if TYPE_CHECKING:
     from tracer.residency import Residency
@@ -70,6 +71,10 @@ def groups_report(scenario: Scenario, axis: str | None = None) -> dict[str, Any]
     if axis is not None and axis not in GROUP_NAMES:
         raise ConfigError("axis", axis, "has no groups", nearest(axis, list(GROUP_NAMES)))
     names = GROUP_NAMES if axis is None else (axis,)
+    check_listable(scenario.mesh.world_size)
+    if axis is None and scenario.mesh.world_size > MAX_LISTED_RANKS >> 4:
+        rule = f"of {scenario.mesh.world_size:,} ranks is more than all axes at once can be listed of"
+        raise ConfigError("world_size", scenario.mesh.world_size, rule, "ask for one axis: --axis ep")
     return {
         "schema": SCHEMA,
         "world_size": scenario.mesh.world_size,

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.causal_work import RankWork, rank_work
-from tracer.dtype import BYTES
 from tracer.errors import ConfigError
 from tracer.held_weights import held_weights
 from tracer.holding import Holding
-from tracer.hops.kv_exchange import kv_elements
 from tracer.kv_layout import positions_kept
+from tracer.kv_share import KvShare, kv_share
 from tracer.model_share import ModelShare, model_share
 from tracer.plan import Sp
 from tracer.staging import staging_bytes
@@ -27,7 +26,7 @@ NOT_COUNTED = "activations, communication buffers, biases, q/k norms and the fra
 class Residency:
     """What one GPU holds.
 
-    ``kv_bytes_per_token`` is K/V of one token of this GPU's CP share in all layers of its stage.
+    ``kv`` is its share of one request's K/V: of the prompt, in decode also of the new tokens so far.
     ``rows`` are the prompt positions whose rows it has outside attention (none in decode),
     ``kv_positions`` those of its CP rank, of which it keeps the K/V of ``kv_kept`` (all, but for DCP's
     shards). ``work`` is the causal attention of its CP rank in prefill. ``staging_bytes`` are DWDP's
@@ -37,7 +36,7 @@ class Residency:
 
     share: ModelShare
     weights: tuple[Holding, ...]
-    kv_bytes_per_token: int
+    kv: KvShare
     staging_bytes: int
     hbm_bytes: int | None
     rows: tuple[range, ...]
@@ -50,6 +49,11 @@ class Residency:
     def rank(self) -> int:
         """The GPU."""
         return self.share.rank
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """K/V of one token that it keeps, in all layers of its stage."""
+        return self.kv.bytes_per_position
 
     @property
     def parameters(self) -> int:
@@ -99,11 +103,10 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
     """
     share = model_share(scenario, rank, layers)
     rows, kv_positions = _tokens(scenario, rank)
-    per_layer = kv_elements(scenario) * BYTES[scenario.dtype.kv]
     return Residency(
         share=share,
         weights=held_weights(scenario, share),
-        kv_bytes_per_token=per_layer * share.layers.count,
+        kv=kv_share(scenario, rank),
         staging_bytes=staging_bytes(scenario, share.layers),
         hbm_bytes=hbm_bytes(scenario),
         rows=rows,

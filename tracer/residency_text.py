@@ -43,6 +43,7 @@ def residency_to_dict(held: Residency) -> dict[str, Any]:
         "weight_bytes": held.weight_bytes,
         "weight_bytes_by_part": held.weight_bytes_by_part,
         "kv_bytes_per_token": held.kv_bytes_per_token,
+        "kv_bytes": held.kv.bytes,
         "staging_bytes": held.staging_bytes,
         "hbm_bytes": held.hbm_bytes,
         "free_bytes": held.free_bytes,
@@ -103,7 +104,8 @@ def residency_text(held: Residency) -> str:
     lines.append(f"weights       {format_bytes(held.weight_bytes)}: {parts}")
     if held.staging_bytes:
         lines.append(f"staging       {format_bytes(held.staging_bytes)} for pulled experts")
-    lines.append(f"K/V a token   {format_bytes(held.kv_bytes_per_token)}")
+    request = f"{format_bytes(held.kv.bytes)} for the request's {held.kv.positions:,} positions here"
+    lines.append(f"K/V a token   {format_bytes(held.kv_bytes_per_token)}: {request}")
     lines.append(f"memory        {_memory(held)}")
     return "\n".join(lines)
 

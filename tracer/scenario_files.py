@@ -62,8 +62,20 @@ def read_text(path: Path, field: str) -> str:
         ConfigError: when it is missing, unreadable or not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bytes(path, field).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(field, str(path), f"cannot be read: {error}", "check the path") from error
+
+
+def read_bytes(path: Path, field: str) -> bytes:
+    """What a file holds.
+
+    Raises:
+        ConfigError: when it is missing or unreadable.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
         raise ConfigError(field, str(path), f"cannot be read: {error}", "check the path") from error
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.hop import Hop
-from tracer.itinerary import MAX_TRANSFERS
 from tracer.link_loads import LinkLoad, PortLoad, busiest_link, link_loads, port_loads
 from tracer.trip import Trip, take_trip
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MAX_TOKENS = 512
+MAX_TOGETHER = 1 << 20
 TokenName = int | tuple[int, int]
 
 
@@ -170,8 +170,8 @@ def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:
     for replica, position in names:
         trips.append(take_trip(_following(scenario, replica, position)))
         transfers += sum(len(hop.transfers) for hop in trips[-1].hops)
-        if transfers > MAX_TRANSFERS:
-            rule = f"make more than the {MAX_TRANSFERS:,} transfers that trips hold together"
+        if transfers > MAX_TOGETHER:
+            rule = f"make more than the {MAX_TOGETHER:,} transfers that trips hold together"
             raise ConfigError("tokens", f"{len(names)} tokens", rule, f"follow fewer than {len(trips)}")
     return Trips(scenario, tuple(trips))
 

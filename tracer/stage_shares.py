@@ -10,6 +10,7 @@ import numpy as np
 from tracer.rank_places import islands_of, pair_crossing_share, ring_crossing_share
 
 if TYPE_CHECKING:
+    from tracer.rank_grid import IntArray
     from tracer.scenario import Scenario
 
 
@@ -28,11 +29,12 @@ def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: b
     ``axis`` is tp, cp or dispatch; every ordered pair of a group alike, or with ``ring`` the links of a
     ring.
     """
-    if not sum(weights):
-        return 0.0
-    mesh = scenario.mesh
-    groups = mesh.groups(axis)
-    stages = mesh.coordinates_of(groups[:, 0])["pp"]
+    return share_of_groups(scenario, scenario.mesh.groups(axis), weights, ring=ring) if sum(weights) else 0.0
+
+
+def share_of_groups(scenario: Scenario, groups: IntArray, weights: list[int], *, ring: bool = False) -> float:
+    """The same for any groups, ``[groups, members]`` ranks, each within a stage."""
+    stages = scenario.mesh.coordinates_of(groups[:, 0])["pp"]
     islands = islands_of(scenario.cluster, groups)
     measure = ring_crossing_share if ring else pair_crossing_share
     shares = [measure(islands[stages == stage]) if weight else 0.0 for stage, weight in enumerate(weights)]

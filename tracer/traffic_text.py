@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.step_rows import pass_words, rows_words
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
@@ -42,14 +43,15 @@ def traffic_footer(traffic: ExpectedTraffic) -> list[str]:
     """What the figures assume, and the sums of one forward pass."""
     from tracer.expected_traffic import ASSUMES
 
-    cluster = traffic.scenario.cluster
+    cluster, step = traffic.scenario.cluster, pass_words(traffic.scenario)
+    sizes = (traffic.nvlink_bytes_per_pass, traffic.ib_bytes_per_pass)
+    nvlink, ib = (format_bytes(round(size)) for size in sizes)
     return [
-        f"Sent per GPU; T = {traffic.tokens:,} padded tokens a replica. "
+        f"Sent per GPU in {rows_words(traffic.scenario, traffic.tokens)}. "
         f"NVLink {cluster.nvlink.bytes_per_s / 1e9:g} GB/s, IB {cluster.ib.bytes_per_s / 1e9:g} GB/s a GPU, "
         "one direction.",
         f"Assumes {ASSUMES}.",
-        f"One forward pass, averaged over all GPUs: {format_bytes(round(traffic.nvlink_bytes_per_pass))} on "
-        f"NVLink, {format_bytes(round(traffic.ib_bytes_per_pass))} over IB, "
+        f"One {step}, averaged over all GPUs: {nvlink} on NVLink, {ib} over IB, "
         f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
     ]
 

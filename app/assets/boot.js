@@ -19,12 +19,13 @@
     }
   }
 
-  // Pages that show one scenario pass it on to each other through the navigation.
+  // Pages pass their scenario on to each other through the navigation.
   function carry(query) {
-    const { hop, speed, rank, rows, chapter, seed_of_quiz, a, b, ...scenario } = query;
-    for (const name of ["trip", "mesh", "traffic", "batch", "time", "roofline", "decode"]) {
-      const link = document.getElementById("nav-" + name);
-      if (link) link.href = new URL(link.href).pathname + window.tokentrip.core.formatQuery(scenario);
+    const { compareQuery, formatQuery, scenarioQuery } = window.tokentrip.core;
+    const scenario = scenarioQuery(query);
+    for (const link of document.querySelectorAll(".nav-link")) {
+      const own = link.id === "nav-compare" ? compareQuery(scenario) : scenario;
+      link.href = new URL(link.href).pathname + formatQuery(own);
     }
   }
 
@@ -34,8 +35,8 @@
     if (mounted && mounted.frame.dataset.page === name && !mounted.page) mounted.page = make(mounted.frame);
   }
 
-  async function fetchJson(address, signal) {
-    const response = await fetch(address, { signal, headers: { Accept: "application/json" } });
+  async function fetchJson(address, signal, more) {
+    const response = await fetch(address, { signal, headers: { Accept: "application/json" }, ...more });
     const body = await response.json().catch(() => ({ error: { text: "The explorer did not answer (" + response.status + ")." } }));
     return body.error || response.ok ? body : { error: { text: "The explorer did not answer (" + response.status + ")." } };
   }

@@ -20,17 +20,34 @@
     const { dom } = window.tokentrip;
     const element = dom.make("div", { class: "chart", role: "img", "aria-label": block.name });
     element.style.height = block.height + "px";
+    if (block.figure.layout.yaxis?.scaleanchor) element.style.maxHeight = "calc(100vw + 80px)";
     let gone = false;
     const draw = async () => {
       const Plotly = await loadPlotly().catch(() => null);
       if (gone) return;
       if (!Plotly) { element.textContent = "The chart could not be drawn; the table has its figures."; return; }
+      element.style.height = block.height + legendExtra(block.figure, element.clientWidth) + "px";
       const figure = inInk(block.figure);
       await Plotly.react(element, figure.data, styled(figure.layout, element), { displayModeBar: false, responsive: true });
       element.classList.add("drawn");
     };
     draw();
-    return { element, draw, purge: () => { gone = true; window.Plotly?.purge(element); } };
+    // A picture of the chart on the page's own ground: SVG text, or the bytes of a PNG twice as fine.
+    const image = async (format) => {
+      const Plotly = await loadPlotly();
+      const ground = getComputedStyle(document.documentElement).getPropertyValue("--page").trim();
+      const figure = { data: element.data, layout: { ...element.layout, paper_bgcolor: ground } };
+      const { clientWidth: width, clientHeight: height } = element;
+      const [, text] = (await Plotly.toImage(figure, { format, width, height, scale: 2 })).split(/,(.*)/s);
+      return format === "svg" ? decodeURIComponent(text) : Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    };
+    return { name: block.name, image, element, draw, purge: () => { gone = true; window.Plotly?.purge(element); } };
+  }
+
+  // A narrow chart stacks its legend: the plot keeps its height.
+  function legendExtra(figure, width) {
+    const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
+    return Math.max(0, Math.ceil(named / Math.max(1, Math.floor(width / 170))) - 2) * 20;
   }
 
   function inInk(figure) {

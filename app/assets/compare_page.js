@@ -13,13 +13,17 @@
   }
 
   async function load(page) {
-    const { core, fetchJson, dom } = window.tokentrip;
+    const { carry, core, fetchJson, dom } = window.tokentrip;
+    carry(core.parseQuery(page.query.a));
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     if (!page.presets.length) page.presets = (await fetchJson("/api/presets")).presets || [];
     drawBar(page);
     const data = await fetchJson("/api/compare" + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
-    else draw(page, data);
+    else {
+      page.data = data;
+      draw(page, data);
+    }
   }
 
   function drawBar(page) {
@@ -36,7 +40,18 @@
       page.query = { ...page.query, a: page.query.b, b: page.query.a };
       load(page);
     } });
-    page.bar.replaceChildren(dom.labelled("A", select("a")), dom.labelled("B", select("b")), swap);
+    page.bar.replaceChildren(dom.labelled("A", select("a")), dom.labelled("B", select("b")), swap,
+      window.tokentrip.downloadMenu(() => filesOf(page)));
+  }
+
+  function filesOf(page) {
+    const { core } = window.tokentrip;
+    if (!page.data) return [];
+    const names = page.data.sides.map((side) => side.name);
+    const tables = ["totals", "axes", "hops"].map((part) => ["compare-" + part + ".csv", () =>
+      core.csvText([part, ...names, "differs"], page.data[part])]);
+    const maps = page.data.sides.map((side, i) => ["compare-" + "ab"[i] + "-" + core.slug(side.name) + ".svg", () => window.tokentrip.tripPicture(side.query)]);
+    return [["compare.json", () => core.jsonText({ page: "compare", query: page.query, ...page.data })], ...tables, ...maps];
   }
 
   function draw(page, data) {

@@ -24,6 +24,21 @@
     return (text ? "?" + text : "").replaceAll("%2C", ",");
   }
 
+  // What names the scenario in a page's query: all but the keys of a page's own view.
+  function scenarioQuery(query) {
+    const { hop, speed, rank, rows, chapter, seed_of_quiz, a, b, ...scenario } = query;
+    return scenario;
+  }
+
+  // A scenario as side A of the compare page; beside it the preset that it changes.
+  function compareQuery(scenario) {
+    const preset = scenario.scenario ?? "six-cuts";
+    const changed = Object.keys(scenario).some((key) => key !== "scenario");
+    if (!changed && preset === "six-cuts") return {};
+    const a = formatQuery({ scenario: preset, ...scenario }).slice(1);
+    return changed && preset ? { a, b: "scenario=" + preset } : { a };
+  }
+
   // A hop number from an address or a control, brought into the trip.
   function clampHop(value, count) {
     const number = Number.parseInt(value, 10);
@@ -169,10 +184,24 @@
     return list[1].split(/, | or /).map((each) => each.replaceAll("'", "")).filter((each) => /^[\w-]+$/.test(each));
   }
 
+  // A name as part of a file's name.
+  function slug(text) {
+    return text.toLowerCase().replace(/[^a-z0-9.]+/g, "-").replace(/^-|-$/g, "");
+  }
+
+  function csvText(heads, rows) {
+    const cell = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
+    return [heads, ...rows].map((row) => row.map((each) => cell(String(each))).join(",") + "\r\n").join("");
+  }
+
+  function jsonText(value) {
+    return JSON.stringify(value, null, 1) + "\n";
+  }
+
   const core = {
-    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
+    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
-    keptAt, standing, isBusiest, ownTripQuery, aloneQuery,
+    keptAt, standing, isBusiest, ownTripQuery, aloneQuery, slug, csvText, jsonText,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

@@ -10,7 +10,7 @@
     page.bar = dom.make("div", { class: "toolbar" });
     page.body = dom.make("div", { class: "trip learn" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Learn" }), page.bar, page.body);
-    page.go = (query) => { page.query = query; load(page); };
+    page.go = (place) => { page.query = { ...core.scenarioQuery(page.query), ...place }; load(page); };
     load(page);
     return { destroy: () => page.player?.destroy() };
   }
@@ -24,13 +24,15 @@
   }
 
   async function load(page) {
-    const { core, fetchJson, dom } = window.tokentrip;
+    const { carry, core, fetchJson, dom } = window.tokentrip;
+    carry(page.query);
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     const quiz = page.query.chapter === QUIZ;
     page.frame.setAttribute("aria-busy", "true");
     if (!page.chapters.length) page.chapters = (await fetchJson("/api/learn").catch(() => ({}))).chapters || [];
     const data = await fetchJson((quiz ? "/api/quiz" : "/api/learn") + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
     page.frame.removeAttribute("aria-busy");
+    page.data = data;
     drawBar(page, quiz ? QUIZ : data.slug);
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
     else draw(page, data, quiz);
@@ -45,7 +47,15 @@
     const done = page.chapters.filter((each) => page.progress.done[each.slug]).length;
     page.bar.replaceChildren(dom.labelled("Chapter", select),
       dom.make("p", { class: "subtitle", text: done + " of " + page.chapters.length + " chapters done" +
-        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }));
+        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }),
+      ...(page.data.open ? [window.tokentrip.downloadMenu(() => filesOf(page))] : []));
+  }
+
+  // The map as it stands, before or after the answer.
+  function filesOf(page) {
+    const { core, tripPicture } = window.tokentrip;
+    const query = { ...core.parseQuery(page.data.open), hop: page.player.state().hop };
+    return [["learn-" + page.data.slug + ".svg", () => tripPicture(core.formatQuery(query).slice(1))]];
   }
 
   function draw(page, data, quiz) {

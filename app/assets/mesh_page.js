@@ -81,12 +81,21 @@
       dom.make("h2", { text: data.mesh_line }),
       counts(dom, data.counts),
       dom.make("p", { class: "links" }, [dom.make("a", { href: "/" + here, class: "button", text: "Follow its token" }),
-        dom.make("a", { href: "/compare" + core.formatQuery({ a: "scenario=" + (page.query.scenario || "six-cuts"), b: here.slice(1) }), class: "button second", text: "Compare with " + (page.query.scenario || "six-cuts") })]),
+        window.tokentrip.downloadMenu(() => filesOf(page, data)),
+        dom.make("a", { href: "/compare" + core.formatQuery({ a: here.slice(1), b: "scenario=" + (page.query.scenario || "six-cuts") }), class: "button second", text: "Compare with " + (page.query.scenario || "six-cuts") })]),
       dom.picture(data.picture, "The whole trip"),
       dom.make("h3", { text: "Groups of GPU " + data.home.rank.toLocaleString("en") + ", where the token lands" }),
       groups(dom, data.home.groups),
       dom.make("details", {}, [dom.make("summary", { text: "As a scenario file" }), dom.make("pre", { tabindex: "0", text: data.toml })]),
     );
+  }
+
+  function filesOf(page, data) {
+    const { core } = window.tokentrip;
+    const base = core.slug(((page.query.scenario ?? "six-cuts") || "my") + " mesh");
+    const { fields, picture, ...said } = data;
+    return [[base + ".toml", () => data.toml], [base + ".json", () => core.jsonText({ page: "mesh", query: page.query, ...said })],
+      [base + ".svg", () => window.tokentrip.tripPicture(core.formatQuery(page.query).slice(1))], [base + "-counts.csv", () => core.csvText(["", "value"], data.counts)]];
   }
 
   function counts(dom, rows) {

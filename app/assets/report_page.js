@@ -6,39 +6,51 @@
 
   function reportPage(name, frame) {
     const { core, dom } = window.tokentrip;
-    const page = { name, frame, query: core.parseQuery(location.search), charts: [], abort: null };
+    const page = { name, frame, query: core.parseQuery(location.search), charts: [], abort: null, sent: {} };
     page.start = dom.make("div", { class: "toolbar" });
     page.form = dom.make("form", { class: "toolbar report-controls", "aria-label": "Controls", onsubmit: (event) => event.preventDefault() });
     page.body = dom.make("div", { class: "report" });
     page.links = dom.make("p", { class: "same-mesh" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: PAGES[name] }), page.start, page.form, page.body, page.links);
     page.reset = (query) => { page.query = query; load(page); };
+    page.set = (changes) => page.reset({ ...page.query, ...changes });
+    page.load = () => load(page);
+    page.answer = (data) => answer(page, data);
+    page.show = (data) => show(page, data);
     window.tokentrip.startBar(page);
     const unwatch = window.tokentrip.watchTheme(() => page.charts.forEach((each) => each.draw()));
     load(page);
-    return { destroy: () => { page.abort?.abort(); unwatch(); clear(page); } };
-  }
-
-  function set(page, changes) {
-    page.query = { ...page.query, ...changes };
-    load(page);
+    return { destroy: () => { page.abort?.abort(); window.tokentrip.job.stop(); unwatch(); clear(page); } };
   }
 
   async function load(page) {
-    const { core, fetchJson, carry } = window.tokentrip;
+    const { core, carry, job } = window.tokentrip;
     carry(page.query);
+    job.stop();
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     page.abort?.abort();
     const abort = (page.abort = new AbortController());
     page.body.classList.remove("ready");
     page.frame.setAttribute("aria-busy", "true");
-    const data = await fetchJson("/api/" + page.name + core.formatQuery(page.query), abort.signal)
-      .catch((error) => (error.name === "AbortError" ? null : { error: { text: LOST } }));
+    const data = await ask(page, abort.signal).catch((error) => (error.name === "AbortError" ? null : { error: { text: LOST } }));
     if (!data || abort.signal.aborted) return;
-    if (data.error) showWrong(page, data.error);
-    else show(page, data);
+    answer(page, data);
     page.frame.removeAttribute("aria-busy");
     page.body.classList.add("ready");
+  }
+
+  // A file in use goes along with every question: the server keeps none.
+  function ask(page, signal) {
+    const { core, fetchJson } = window.tokentrip;
+    const [[key, file] = []] = Object.entries(page.sent);
+    if (!file) return fetchJson("/api/" + page.name + core.formatQuery(page.query), signal);
+    const query = core.formatQuery({ ...page.query, [key + "_file"]: file.name });
+    return fetchJson("/api/" + page.name + query, signal, { method: "POST", body: file });
+  }
+
+  function answer(page, data) {
+    if (data.error) showWrong(page, data.error);
+    else show(page, data);
   }
 
   function clear(page) {
@@ -49,57 +61,33 @@
   function showWrong(page, error) {
     const { dom } = window.tokentrip;
     const again = dom.make("button", { type: "button", text: "Start over", onclick: () => page.reset({ scenario: page.query.scenario || "six-cuts" }) });
+    const without = page.query[error.field] === undefined ? null
+      : dom.make("button", { type: "button", text: "Leave out " + error.field, onclick: () => leaveOut(page, error.field) });
     clear(page);
-    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }), dom.make("p", { text: error.text }), again]));
+    page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("h2", { text: "This does not work" }),
+      dom.make("p", { text: error.text }), dom.make("div", { class: "options" }, [without, again])]));
+  }
+
+  // A wrong key goes, the rest of the scenario stays.
+  function leaveOut(page, key) {
+    const { [key]: gone, ...query } = page.query;
+    page.reset(query);
   }
 
   function show(page, data) {
-    const { core, dom } = window.tokentrip;
+    page.data = data;
+    if (data.controls.some((each) => each.wrong)) page.sent = {};
+    const { aboutFile, core, dom, downloadMenu, reportBlock, reportControl, reportFiles } = window.tokentrip;
     const focused = page.form.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    page.form.replaceChildren(...data.controls.map((each) => dom.labelled(each.label, control(page, each))));
+    page.form.replaceChildren(...data.controls.flatMap((each) => [dom.labelled(each.label, reportControl(page, each)), ...(each.kind === "file" ? aboutFile(page, each) : [])]), downloadMenu(() => reportFiles(page)));
     if (focused) page.form.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus();
     clear(page);
-    page.body.replaceChildren(dom.make("p", { class: "place", text: data.title }), ...data.blocks.map((each) => BLOCKS[each.kind](page, each)));
+    page.body.replaceChildren(dom.make("p", { class: "place", text: data.title }), ...data.blocks.map((each) => reportBlock(page, each)));
     const pages = [["Trip", "/"], ["Mesh", "/mesh"], ...Object.entries(PAGES).map(([key, text]) => [text, "/" + key])];
     const here = core.formatQuery(page.query);
     page.links.replaceChildren("The same mesh on ", ...pages.filter(([text]) => text !== PAGES[page.name])
       .flatMap(([text, path], index) => [index ? " · " : "", dom.make("a", { href: path + here, text })]));
   }
-
-  function control(page, each) {
-    const { dom } = window.tokentrip;
-    const shared = { "data-key": each.key, onchange: (event) => set(page, { [each.key]: event.target.value }) };
-    if (each.kind === "choice") {
-      return dom.make("select", shared, each.options.map(([value, text]) => dom.option(value, text, value === each.value)));
-    }
-    if (each.kind === "range") return dom.make("input", { ...shared, type: "range", min: 0, max: each.most, step: each.step, value: each.value, title: each.value });
-    if (each.kind === "text") return dom.make("input", { ...shared, type: "text", value: each.value });
-    return dom.make("input", { ...shared, type: "number", min: each.least, step: each.step, value: each.value });
-  }
-
-  const BLOCKS = {
-    heading: (page, { text }) => window.tokentrip.dom.make("h2", { text }),
-    note: (page, { text }) => window.tokentrip.dom.make("p", { class: "help", text }),
-    alert: (page, { text }) => window.tokentrip.dom.make("div", { class: "alert" }, [window.tokentrip.dom.make("p", { text })]),
-    counts: (page, { caption, rows }) => {
-      const { dom } = window.tokentrip;
-      return dom.make("section", { "aria-label": caption }, [dom.make("dl", { class: "counters report-counters" }, rows.map(([label, value]) =>
-        dom.make("div", { class: "counter" }, [dom.make("dt", { text: label }), dom.make("dd", { text: value })])))]);
-    },
-    table: (page, block) => {
-      const { dom } = window.tokentrip;
-      const marked = new Set(block.marked);
-      return dom.make("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": block.caption }, [dom.make("table", { class: block.prose ? "prose" : null }, [
-        dom.make("thead", {}, [dom.make("tr", {}, block.heads.map((text) => (text ? dom.make("th", { scope: "col", text }) : dom.make("td", {}))))]),
-        dom.make("tbody", {}, block.rows.map((row, index) => dom.make("tr", { class: marked.has(index) ? "marked" : null }, row.map((text, place) =>
-          (place ? dom.make("td", { text }) : dom.make("th", { scope: "row", text }))))))])]);
-    },
-    chart: (page, block) => {
-      const made = window.tokentrip.chart(block);
-      page.charts.push(made);
-      return made.element;
-    },
-  };
 
   for (const name of Object.keys(PAGES)) window.tokentrip.definePage(name, (frame) => reportPage(name, frame));
 })();

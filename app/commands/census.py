@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,13 @@ from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.census.result import Census
+    from tracer.census.run import Progress
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
 FORMATS = ["auto", "plain", "vllm", "sglang", "megatron", "logits"]
 QUIET_SECONDS = 1.0
+INTERRUPTED = 1
 
 
 @click.command("census")
@@ -42,7 +43,8 @@ QUIET_SECONDS = 1.0
 def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Count every pick of a batch: copies, bytes, loads, imbalance, what de-duplication saves.
 
-    Picks are [layers, tokens, k]; tokens are split evenly and in order over stage 0's ranks.
+    Picks are [layers, tokens, k]; tokens are split evenly and in order over stage 0's ranks. Ctrl+C ends the
+    count early: what is counted is printed, named as partial, with exit code 1.
 
     \b
     Example:
@@ -50,11 +52,17 @@ def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
       tokentrip census six-cuts --picks picks.npy --by-layer --json
     """
     census = _take(scenario, options)
+    _print(census, as_json, by_layer=options["by_layer"])
+    if any(note.startswith("PARTIAL") for note in census.notes):
+        sys.exit(INTERRUPTED)
+
+
+def _print(census: Census, as_json: bool, *, by_layer: bool) -> None:
     if as_json:
-        print_json(census.to_dict(by_layer=options["by_layer"]))
+        print_json(census.to_dict(by_layer=by_layer))
         return
     click.echo(str(census))
-    if options["by_layer"]:
+    if by_layer:
         for layer in census.layers:
             click.echo(f"\nlayer {layer}")
             click.echo(str(census.only(layer)).split("\n", 1)[1])
@@ -93,6 +101,7 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
         threads=options["threads"],
         check_repeats=options["picks"] is not None,
         progress=_progress(),
+        partial=True,
     )
 
 
@@ -124,17 +133,17 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
     )
 
 
-def _progress() -> Callable[[int], None] | None:
+def _progress() -> Progress | None:
     """Blocks done, on a terminal's standard error, once a second has passed."""
     if not sys.stderr.isatty():
         return None
     started = last = time.monotonic()
 
-    def show(done: int) -> None:
+    def show(done: int, blocks: int) -> None:
         nonlocal last
         now = time.monotonic()
         if now - started > QUIET_SECONDS and now - last > QUIET_SECONDS / 4:
             last = now
-            click.echo(f"\r{done:,} blocks counted", nl=False, err=True)
+            click.echo(f"\r{done:,} of {blocks:,} blocks counted", nl=False, err=True)
 
     return show

@@ -52,8 +52,8 @@ def export_command(
     Text: .json, .csv, .mmd and .seq.mmd (Mermaid), .dot, .graphml, .perfetto.json (times at link rate).
     Several tokens (--tokens) go into the pictures and .json.
 
-    SVG, HTML, Mermaid and DOT files carry their scenario. With --check, files are compared with what the
-    engine says now: exit code 1 when one is out of date. With --fill, the blocks of Markdown files are
+    All but .json, .csv and .perfetto.json carry their scenario. With --check, files are compared with what
+    the engine says now: exit code 1 when one is out of date. With --fill, the blocks of Markdown files are
     written anew.
 
     \b
@@ -78,10 +78,8 @@ def export_command(
     source = click.get_current_context().meta[UNCHANGED_SOURCE] if journey.scenario == scenario else None
     written = []
     for target, write in zip(targets, formats, strict=True):
-        content = write(journey, hop)
-        if isinstance(content, str):
-            beside = _beside(source, target)
-            content = stamped(content, target.suffix.lower(), journey, source=beside, hop=hop)
+        path = beside(source, target)
+        content = stamped(write(journey, hop), target.suffix.lower(), journey, source=path, hop=hop)
         data = content.encode() if isinstance(content, str) else content
         write_whole(target, data)
         written.append({"file": str(target), "bytes": len(data)})
@@ -94,7 +92,7 @@ def export_command(
             click.echo(f"wrote {row['file']} ({row['bytes']:,} bytes)")
 
 
-def _beside(source: str | None, target: Path) -> str | None:
+def beside(source: str | None, target: Path) -> str | None:
     """A scenario file as seen from the folder of the picture; a preset's name as it is."""
     from tracer.presets import SUFFIXES
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tracer.last_trip import LastTrip
     from tracer.scenario import Scenario
 
 
@@ -16,18 +19,29 @@ if TYPE_CHECKING:
 @scenario_argument
 @click.option("--to", "decode", metavar="SCENARIO", help="A decode pool: print what moves there instead.")
 @click.option("--whole", is_flag=True, help="With --to: the whole prompt's K/V, not the token's.")
+@click.option(
+    "--draw",
+    type=click.Path(path_type=Path),
+    help="With --to: write it as a picture too (.svg, .png; .json has the numbers).",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
-def kv_command(scenario: Scenario, decode: str | None, whole: bool, as_json: bool) -> None:
+def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path | None, as_json: bool) -> None:
     """Print who keeps the token's K/V, layer by layer, and the room it takes.
+
+    With --to, print which GPU sends which heads and layers to which GPU of a decode pool. A picture drawn
+    of it carries both scenarios: ``tokentrip export --check`` says when it is out of date.
 
     \b
     Example:
       tokentrip kv six-cuts
       tokentrip kv six-cuts --phase decode --position 65
       tokentrip kv six-cuts --to decode-pool.toml --whole
+      tokentrip kv six-cuts --to six-cuts-decode --whole --draw last-trip.svg
     """
+    if decode is None and draw is not None:
+        raise ConfigError("--draw", str(draw), "needs a decode pool to draw the way to", "add --to SCENARIO")
     if decode is not None:
-        _transfer(scenario, decode, whole, as_json)
+        _transfer(scenario, decode, whole, draw, as_json)
     elif as_json:
         import json
 
@@ -42,16 +56,44 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, as_json: boo
         click.echo(kv_text(scenario))
 
 
-def _transfer(scenario: Scenario, decode: str, whole: bool, as_json: bool) -> None:
-    from tracer.last_trip import last_trip
-    from tracer.pools import Pools
+def _transfer(scenario: Scenario, decode: str, whole: bool, draw: Path | None, as_json: bool) -> None:
+    from tracer.last_trip import last_trip_of
     from tracer.presets import load_scenario
 
-    pools = Pools.join(scenario, load_scenario(decode))
-    moved = last_trip(pools, None if whole else pools.prefill.position)
+    pool = load_scenario(decode)
+    moved = last_trip_of(scenario, pool, whole=whole)
     if as_json:
         import json
 
         click.echo(json.dumps(moved.to_dict(), indent=1))
     else:
         click.echo(str(moved))
+    if draw is not None:
+        _draw(moved, draw, (scenario, pool), decode, whole)
+
+
+def _draw(
+    moved: LastTrip, target: Path, scenarios: tuple[Scenario, Scenario], decode: str, whole: bool
+) -> None:
+    """Write the picture with the two scenarios in it."""
+    from app.commands.export import beside
+    from app.files import write_whole
+    from app.pool_picture import draw_pools, totals_of
+    from app.stamp import sealed
+
+    source = click.get_current_context().meta[UNCHANGED_SOURCE]
+    values = {
+        "source": beside(source, target),
+        "hop": None,
+        "scenario": scenarios[0].to_dict(),
+        "log": totals_of(moved),
+        "decode_source": beside(decode, target),
+        "decode": scenarios[1].to_dict(),
+        "whole": whole,
+    }
+    picture = draw_pools(moved, target)
+    content = sealed(
+        picture, target.suffix.lower(), values, lambda: draw_pools(moved, target.with_suffix(".svg"))
+    )
+    write_whole(target, content)
+    click.echo(f"wrote {target}", err=True)

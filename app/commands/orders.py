@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
     """Rank every order of the dense axes by bytes across islands, and by time.
 
-    Figures are bytes one GPU sends in a forward pass, and its time when hops follow one another.
+    Figures are bytes one GPU sends in a forward pass (in decode: a step of one new token a request), and
+    its time when hops follow one another.
 
     \b
     Example:
       tokentrip orders six-cuts
+      tokentrip orders six-cuts --phase decode
     """
     from tracer.orders import rank_orders
+    from tracer.step_rows import pass_words
     from tracer.timing.units import format_seconds
     from tracer.trip_text import format_bytes
 
@@ -46,6 +49,6 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
         for place, entry in enumerate(orders.ranked[:top], 1)
     ]
     print_table(("#", "order", "over IB", "time", "by time", "why"), rows)
-    click.echo("* the order of the scenario. Per GPU and forward pass, uniform picks.")
+    click.echo(f"* the order of the scenario. Per GPU and {pass_words(scenario)}, uniform picks.")
     for order, why in orders.refused:
         click.echo(f"refused: {order}: {why}")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import click
 
 from tracer.errors import ConfigError
@@ -12,8 +17,13 @@ from tracer.errors import ConfigError
 @click.option(
     "--port", default=8050, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on."
 )
+@click.option(
+    "--jobs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of background jobs; without it a temporary one, removed at the end.",
+)
 @click.option("--open/--no-open", "open_browser", default=True, help="Open a browser window.")
-def serve_command(host: str, port: int, open_browser: bool) -> None:
+def serve_command(host: str, port: int, jobs: Path | None, open_browser: bool) -> None:
     """Serve the explorer on this machine and open it.
 
     \b
@@ -31,7 +41,10 @@ def serve_command(host: str, port: int, open_browser: bool) -> None:
     click.echo(f"tokentrip explorer on {url} (Ctrl+C stops it)")
     if open_browser:
         _open_soon(url)
-    create_app().run(host=host, port=port, debug=False)
+    # Ended by a signal, Python would leave the temporary folder behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
+        create_app(jobs or Path(temporary)).run(host=host, port=port, debug=False)
 
 
 def _check_free(host: str, port: int) -> None:

@@ -11,6 +11,7 @@ from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
+    from tracer.timing.kv_stream import KvStream
     from tracer.timing.overlap import MoeTimes
     from tracer.timing.report import TimeReport
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
     help="Overlap these times of a MoE layer, in µs, instead of those computed.",
 )
+@click.option("--decode", metavar="SCENARIO", help="A decode pool: time the prompt's K/V on its way there.")
 @click.option("--published", is_flag=True, help="Add every prediction beside its published measurement.")
 @click.option(
     "--trace",
@@ -40,6 +42,7 @@ def time_command(
     profile: str,
     hardware: str | None,
     moe_times: str | None,
+    decode: str | None,
     published: bool,
     trace: Path | None,
     as_json: bool,
@@ -50,6 +53,7 @@ def time_command(
     Example:
       tokentrip time six-cuts --tokens 4096
       tokentrip time deepseek-v3-prefill-ep32 --hardware h100 --tokens 16384 --published
+      tokentrip time sglang-prefill-ep32 --decode sglang-decode-ep72
     """
     from tracer.timing.report import time_report
 
@@ -65,10 +69,13 @@ def time_command(
         from app.files import write_whole
 
         write_whole(trace, trace_text(report))
+    stream = None if decode is None else _stream(scenario, decode, hardware)
     if as_json:
-        _print_json(report, published)
+        _print_json(report, published, stream)
         return
     click.echo(str(report))
+    if stream is not None:
+        click.echo(f"K/V to the decode pool: {stream}")
     if published:
         from tracer.timing.published import all_comparisons, summary
         from tracer.timing.weights_text import weights_text
@@ -95,22 +102,27 @@ def _moe_times(text: str) -> MoeTimes:
     return MoeTimes(*values)
 
 
-def _print_json(report: TimeReport, published: bool) -> None:
+def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
+    """The prompt's K/V streamed layer by layer behind prefill on the hardware that is timed."""
+    from tracer.last_trip import last_trip_of
+    from tracer.presets import load_scenario
+    from tracer.timing.kv_stream import kv_stream
+
+    return kv_stream(last_trip_of(scenario, load_scenario(decode), whole=True), hardware)
+
+
+def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:
     from app.commands.tables import print_json
     from tracer.timing.published import all_comparisons
 
     tables = {"published": [each.to_dict() for each in all_comparisons()]} if published else {}
-    print_json(report.to_dict() | tables)
+    moved = {} if stream is None else {"kv_stream": stream.to_dict()}
+    print_json(report.to_dict() | moved | tables)
 
 
 def trace_text(report: TimeReport) -> str:
-    """The report's timelines as Chrome trace JSON: the trip, the overlap and the pipeline."""
+    """The report's timelines as Chrome trace JSON."""
     from tracer.exporters.perfetto import to_perfetto
-    from tracer.timing import timeline
+    from tracer.timing.timelines import timelines_of
 
-    lines = [timeline.of_trip(report.trip, report.times)]
-    if report.overlap is not None:
-        lines.append(timeline.of_streams(report.overlap.placed, "two-batch overlap"))
-    if report.pipeline is not None:
-        lines.append(timeline.of_pipeline(report.pipeline))
-    return to_perfetto(*lines)
+    return to_perfetto(*timelines_of(report))

@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 
 @click.command("traffic")
 @scenario_argument
-@click.option("--tokens", type=int, help="Tokens of each replica; the scenario's prompt when left out.")
+@click.option(
+    "--tokens",
+    type=int,
+    help="Tokens of each replica: the scenario's prompt, in decode the requests of its step, when left out.",
+)
 @click.option("--contracts", is_flag=True, help="The MoE contracts side by side instead.")
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_json: bool) -> None:
-    """Print what each axis sends per GPU and layer, by closed forms.
+    """Print what each axis sends per GPU and layer, by closed forms of the scenario's phase.
 
     \b
     Example:
       tokentrip traffic six-cuts
+      tokentrip traffic six-cuts-decode --tokens 128
       tokentrip traffic deepseek-v3-prefill-ep32 --contracts
     """
-    from tracer.expected_traffic import expected_traffic, with_tokens
+    from tracer.expected_traffic import expected_traffic
+    from tracer.step_rows import with_tokens
 
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)

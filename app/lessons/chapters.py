@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from app.lessons import costs, experts, prompt
+from app.lessons import costs, experts, prompt, speed, whole
 from app.lessons.lesson import Chapter
 from layouts import build_scene, scene_to_dict
 from layouts.svg import map_svg
@@ -13,6 +13,7 @@ from tracer.errors import ConfigError, nearest
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter("one-block", "One MoE block and its gate", experts.one_block),
+    Chapter("six-cuts", "Six cuts, one token", whole.six_cuts),
     Chapter("landing", "Three cuts before the first layer", prompt.landing),
     Chapter("zigzag", "Zigzag and causal work", prompt.zigzag),
     Chapter("layouts", "Whole tokens, then heads", prompt.layouts),
@@ -21,13 +22,19 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("relay", "Down the rail, then along the row", experts.relay),
     Chapter("dedup", "Two experts, one crossing", experts.dedup),
     Chapter("replicas", "Where replicas meet", experts.replicas),
+    Chapter("grouped", "A loop, or one grouped GEMM", speed.grouped),
     Chapter("pipeline", "The slowest link, the rarest send", costs.pipeline),
     Chapter("swap", "Swap two axes", costs.swap),
     Chapter("without-sp", "What SP does for experts", costs.without_sp),
-    Chapter("weights", "Tokens against weights", costs.weights),
     Chapter("dead-work", "Dead work", costs.dead_work),
+    Chapter("roofline", "What keeps the arithmetic busy", speed.roofline),
+    Chapter("overlap", "Two batches hide each other", speed.overlap),
+    Chapter("decode", "In decode the query travels", whole.decode),
+    Chapter("weights", "Tokens against weights", costs.weights),
+    Chapter("when-not", "When weights should stay", speed.when_not),
     Chapter("real", "A real deployment", experts.real),
-    Chapter("islands", "Which cut for which cluster", costs.islands),
+    Chapter("islands", "One island, no crossings", costs.islands),
+    Chapter("cluster", "Which cuts for which cluster", whole.cluster),
 )
 
 

@@ -1,4 +1,4 @@
-"""Batch: a census of drawn picks, as matrix, loads and savings, and EPLB before and after."""
+"""Batch: a census of picks, drawn or sent, as matrix, loads and savings, and EPLB before and after."""
 
 from __future__ import annotations
 
@@ -8,75 +8,101 @@ import numpy as np
 
 from app.query import scenario_of
 from app.reports.batch_balance import balance_blocks
+from app.reports.batch_permutation import permutation_blocks
+from app.reports.batch_picks import AT_ONCE, Asked, sent_picks
 from app.reports.blocks import (
     Block,
+    alert,
     chart,
-    choice_control,
     counts,
     heading,
+    job,
     note,
-    number_control,
-    range_control,
     table,
 )
-from app.reports.numbers import amount_of, whole_of
 from layouts.charts.bars import Series
 from layouts.charts.columns import columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
 from tracer.census.report import balance, busiest_link, crossings_per_token, saved
+from tracer.census.run import part_of
 from tracer.census.take import need_numba, take_census
-from tracer.picks.draws import DrawnPicks, popularity_of
+from tracer.errors import ConfigError
 from tracer.rank_places import islands_of
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
     from tracer.census.result import Census
+    from tracer.census.run import Progress
+    from tracer.picks.in_memory import InMemory
+    from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
-TOKENS, MOST_TOKENS = 1_024, 65_536
-POPULARITIES = {
-    "uniform": "uniform: every expert alike",
-    "zipf": "zipf: the r-th expert weighs r to the minus skew",
-    "hot": "hot: one expert weighs skew times another",
-}
 PAIRS = 20
 
 
-def batch_report(query: dict[str, str]) -> dict[str, Any]:
-    """The page's controls and blocks.
+def batch_report(
+    query: dict[str, str], sent: InMemory | None = None, *, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The page's controls and blocks; picks are drawn, or those of a file that was sent.
+
+    What is wrong with the file is said beside its control, over the drawn picks. More than ``AT_ONCE``
+    drawn tokens are only counted where somebody watches the ``progress``.
 
     Raises:
         ConfigError: for what is wrong with the scenario or a number, or when numba is not installed.
     """
-    scenario = scenario_of(query)
+    scenario, asked = scenario_of(query), Asked.of(query)
     need_numba()
-    tokens = whole_of(query, "tokens", TOKENS, most=MOST_TOKENS) or TOKENS
-    kind, skew = query.get("popularity") or "zipf", amount_of(query, "skew", 0.5)
-    experts = scenario.need_model().need("experts", "draw picks")
-    weights = popularity_of(kind, experts, skew=skew)
-    picks = DrawnPicks.of_model(scenario.need_model(), tokens, popularity=weights, seed=scenario.seed)
-    census = take_census(scenario, picks)
-    slots = whole_of(query, "slots", None, most=1 << 16)
+    scenario.need_model().need("experts", "draw picks")
+    wrong = None
+    if sent is not None:
+        try:
+            blocks = _counted(scenario, sent_picks(scenario, sent), asked, progress, check_repeats=True)
+        except ConfigError as error:
+            wrong = error
+    if sent is None or wrong is not None:
+        blocks = _drawn(scenario, asked, progress)
     return {
-        "title": mesh_line(scenario),
-        "controls": _controls(tokens, kind, skew, slots),
-        "blocks": [
-            counts("The batch in all", _sums(census)),
-            *_matrix(scenario, census),
-            *_loads(census),
-            *balance_blocks(scenario, picks, slots),
-            *(note(text) for text in census.notes),
-        ],
+        "title": mesh_line(scenario) + (f" · picks of {sent.name}" if sent and not wrong else ""),
+        "controls": asked.controls(sent, wrong),
+        "blocks": blocks,
     }
 
 
-def _controls(tokens: int, kind: str, skew: float, slots: int | None) -> list[Block]:
+def _drawn(scenario: Scenario, asked: Asked, progress: Progress | None) -> list[Block]:
+    """Drawn picks, counted; a batch too large to wait for is offered instead."""
+    picks = asked.drawn(scenario)
+    if asked.tokens <= AT_ONCE or progress is not None:
+        try:
+            return _counted(scenario, picks, asked, progress)
+        except ConfigError as error:
+            return [alert(error)]
+    said = f"More than {AT_ONCE:,} tokens are counted in the background."
+    command = f"`tokentrip census SCENARIO --tokens {asked.tokens}`"
+    without = f"{said} This server names no folder for such jobs (TOKENTRIP_JOBS); {command} counts them."
+    return [job(said, f"Count {asked.tokens:,} tokens", without)]
+
+
+def _counted(
+    scenario: Scenario,
+    picks: PickSource,
+    asked: Asked,
+    progress: Progress | None,
+    *,
+    check_repeats: bool = False,
+) -> list[Block]:
+    """The census of a batch, and the same picks with balanced experts once slots are asked for."""
+    walks = 1 if asked.slots is None else 3
+    first = progress and part_of(progress, 0, walks)
+    census = take_census(scenario, picks, check_repeats=check_repeats, progress=first)
     return [
-        number_control("tokens", f"Tokens, up to {MOST_TOKENS:,}", tokens, least=1),
-        choice_control("popularity", "Which experts are liked", kind, POPULARITIES.items()),
-        range_control("skew", f"Skew: {skew:g}", skew, most=8 if kind == "hot" else 2, step="0.1"),
-        number_control("slots", "Expert slots for EPLB", slots, least=1),
+        counts("The batch in all", _sums(census)),
+        *_matrix(scenario, census),
+        *_loads(census),
+        *permutation_blocks(scenario, picks, census.layers[0]),
+        *balance_blocks(scenario, picks, asked.slots, progress),
+        *(note(text) for text in census.notes),
     ]
 
 

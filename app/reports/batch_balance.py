@@ -13,6 +13,7 @@ from tracer.errors import ConfigError
 from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
+    from tracer.census.run import Progress
     from tracer.eplb_scenario import Rebalanced
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 HEADS = ("", "busiest GPU over the mean", "worst layer", "NVLink", "InfiniBand")
 
 
-def balance_blocks(scenario: Scenario, picks: PickSource, slots: int | None) -> list[Block]:
-    """Before and after, once slots are given: it counts the batch twice more."""
+def balance_blocks(
+    scenario: Scenario, picks: PickSource, slots: int | None, progress: Progress | None = None
+) -> list[Block]:
+    """Before and after, once slots are given: it counts the batch twice more, after a first time."""
     ep, experts = scenario.mesh.size_of("ep"), scenario.need_model().need("experts", "balance experts")
     if slots is None:
         one_more = (-(-experts // ep) + 1) * ep
@@ -29,10 +32,15 @@ def balance_blocks(scenario: Scenario, picks: PickSource, slots: int | None) -> 
         return [heading("EPLB: replicate and pack experts by load"), note(hint)]
     title = heading(f"EPLB: {slots:,} slots for {experts:,} experts")
     try:
-        found = rebalanced(scenario, picks, slots=slots)
+        found = rebalanced(scenario, picks, slots=slots, progress=progress and _later(progress))
     except ConfigError as error:
         return [title, alert(error)]
     return [title, *_compared(found)]
+
+
+def _later(progress: Progress) -> Progress:
+    """The second and third of three walks: the two of a rebalance are half done when two are."""
+    return lambda done, blocks: progress(blocks // 2 + done, blocks // 2 * 3)
 
 
 def _compared(found: Rebalanced) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
@@ -42,8 +42,12 @@ def table(
     *,
     marked: Iterable[int] = (),
     prose: bool = False,
+    actions: Iterable[Block | None] = (),
 ) -> Block:
-    """A table whose first column names its rows; ``marked`` rows stand out, ``prose`` wraps everywhere."""
+    """A table whose first column names its rows; ``marked`` rows stand out, ``prose`` wraps everywhere.
+
+    ``actions`` are one a row, as :func:`action` makes them; None leaves a row without.
+    """
     return {
         "kind": "table",
         "caption": caption,
@@ -51,12 +55,28 @@ def table(
         "rows": [list(row) for row in rows],
         "marked": list(marked),
         "prose": prose,
+        "actions": list(actions),
     }
+
+
+def action(text: str, changes: Mapping[str, str], *, says: str = "") -> Block:
+    """A button that changes keys of the address; ``says`` is its name where the text does not suffice."""
+    return {"text": text, "says": says or text, "set": dict(changes)}
+
+
+def buttons(caption: str, actions: Iterable[Block]) -> Block:
+    """A row of actions under a common name."""
+    return {"kind": "buttons", "caption": caption, "actions": list(actions)}
 
 
 def chart(name: str, figure: Figure, *, height: int = 320) -> Block:
     """A chart; ``name`` is what a screen reader says of it. A table beside it has its figures."""
     return {"kind": "chart", "name": name, "figure": json.loads(figure.to_json()), "height": height}
+
+
+def picture(name: str, svg: str, files: Sequence[tuple[str, str]] = ()) -> Block:
+    """A picture that carries its own text; ``files`` are (what to call it, where to save it from)."""
+    return {"kind": "picture", "name": name, "svg": svg, "files": [list(file) for file in files]}
 
 
 def number_control(key: str, label: str, value: float | None, *, least: float = 0, step: str = "1") -> Block:
@@ -83,3 +103,23 @@ def choice_control(key: str, label: str, value: str, options: Iterable[Option]) 
         "value": value,
         "options": [list(o) for o in options],
     }
+
+
+def file_control(
+    key: str, label: str, name: str, *, accept: str, most_bytes: int, wrong: ConfigError | None
+) -> Block:
+    """A file that is sent with each question, or what is wrong with it; ``name`` is the one in use."""
+    return {
+        "kind": "file",
+        "key": key,
+        "label": label,
+        "name": name,
+        "accept": accept,
+        "most_bytes": most_bytes,
+        "wrong": "" if wrong is None else str(wrong),
+    }
+
+
+def job(text: str, start: str, without: str) -> Block:
+    """What takes too long to wait for: a button that starts it, or what is said where none can run."""
+    return {"kind": "job", "text": text, "start": start, "without": without}

@@ -18,25 +18,22 @@ from app.reports.blocks import (
     table,
     text_control,
 )
+from app.reports.decode_pools import SHOWN, last_trip_blocks, more_text
 from layouts.charts.bars import Series, bars_figure
 from tracer.decode_attention import attention_way
 from tracer.errors import ConfigError
 from tracer.kv_owners import kv_owners
 from tracer.kv_room import KvRoom, kv_room
 from tracer.kv_text import short_range
-from tracer.last_trip import last_trip
 from tracer.lockstep import lockstep
 from tracer.phases import phase_table
-from tracer.pools import Pools
 from tracer.presets import preset_names
-from tracer.timing.units import format_seconds
 from tracer.trip import take_trip
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
 
-SHOWN = 200
 WAYS = {"pass_q": "pass-Q", "pass_kv": "pass-KV"}
 
 
@@ -46,10 +43,8 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
     Raises:
         ConfigError: for what is wrong with the scenario or the decode pool.
     """
-    prefill = scenario_of(query).with_phase("prefill")
+    prefill, decode = pool_scenarios(query)
     other = query.get("decode", "")
-    # A preset only: an address must not name a file of the server.
-    decode = (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
     return {
         "title": mesh_line(prefill) + (f" → {mesh_line(decode)}" if other else ""),
         "controls": _controls(prefill, other, query),
@@ -57,10 +52,21 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
             *_part(lambda: _step(decode)),
             *_part(lambda: _phases(prefill, decode)),
             *_part(lambda: _owners(prefill, decode)),
-            *_part(lambda: _moved(prefill, decode)),
+            *_part(lambda: last_trip_blocks(prefill, decode)),
             *_part(lambda: _waits(decode, query.get("loads", ""))),
         ],
     }
+
+
+def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
+    """The page's scenario as a prefill pool, and its decode pool: a preset, or the same mesh.
+
+    Raises:
+        ConfigError: for what is wrong with either; an address must not name a file of the server.
+    """
+    prefill = scenario_of(query).with_phase("prefill")
+    other = query.get("decode", "")
+    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
@@ -125,13 +131,9 @@ def _owners(prefill: Scenario, decode: Scenario) -> list[Block]:
     return [
         heading(f"Who keeps the K/V of position {owners.position:,}"),
         table("K/V owners", heads, rows),
-        note(said + _more(len(owners.holdings))),
+        note(said + more_text(len(owners.holdings))),
         *_room(decode),
     ]
-
-
-def _more(count: int) -> str:
-    return f" The first {SHOWN} of {count:,} are listed." if count > SHOWN else ""
 
 
 def _room(decode: Scenario) -> list[Block]:
@@ -146,7 +148,7 @@ def _room(decode: Scenario) -> list[Block]:
         heading("Room on the GPUs that decode it"),
         chart("K/V of the request on each GPU of its replica", figure, height=height),
         table("Room for K/V", heads, rows),
-        note("Left after weights, before activations." + _more(len(rooms))),
+        note("Left after weights, before activations." + more_text(len(rooms))),
     ]
 
 
@@ -154,34 +156,6 @@ def _room_row(room: KvRoom) -> list[str]:
     left = "?" if room.left_bytes is None else format_bytes(max(0, room.left_bytes))
     more = "?" if room.positions_left is None else f"{room.positions_left:,}"
     return [f"GPU {room.rank}", f"{room.positions:,}", format_bytes(room.kv_bytes), left, more]
-
-
-def _moved(prefill: Scenario, decode: Scenario) -> list[Block]:
-    """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
-    moved = last_trip(Pools.join(prefill, decode))
-    rows = [
-        [
-            f"GPU {piece.src} → {piece.dst}",
-            short_range(piece.layers),
-            short_range(piece.heads) or "latent",
-            f"{piece.positions:,}",
-            format_bytes(piece.bytes),
-        ]
-        for piece in moved.pieces[:SHOWN]
-    ]
-    sums = [
-        ("moved", format_bytes(moved.bytes)),
-        ("pieces", f"{len(moved.pieces):,}"),
-        ("crossings", f"{moved.crossings:,}"),
-        ("at link rate", format_seconds(moved.seconds)),
-    ]
-    heads = ["prefill GPU → decode GPU", "layers", "KV heads", "positions", "bytes"]
-    return [
-        heading("The K/V's last trip, when prefill and decode are pools of their own"),
-        counts("The last trip in all", sums),
-        table("The last trip", heads, rows),
-        note(f"Assumes that {moved.assumption}." + _more(len(moved.pieces))),
-    ]
 
 
 def _waits(decode: Scenario, text: str) -> list[Block]:

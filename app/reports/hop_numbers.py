@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tracer.replay.hop_numbers import HopNumbers, Look
+    from tracer.scenario import Scenario
 
 SHOWN_VALUES = 4
 SHOWN_ROWS = 16
+MAX_GPUS, MAX_EXPERTS, MAX_TOP_K = 128, 512, 16
 
 
 def hop_numbers_report(query: dict[str, str]) -> dict[str, Any]:
@@ -27,6 +29,7 @@ def hop_numbers_report(query: dict[str, str]) -> dict[str, Any]:
         ConfigError: for a hop that the trip does not have, or a scenario too large to replay.
     """
     scenario = scenario_of(query)
+    _check_size(scenario)
     seen = look(scenario)
     text = query.get("hop", "")
     index = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
@@ -39,6 +42,20 @@ def hop_numbers_report(query: dict[str, str]) -> dict[str, Any]:
         "controls": [number_control("hop", f"Hop, 0 to {len(seen.hops) - 1}", index)],
         "blocks": _blocks(seen, hop),
     }
+
+
+def _check_size(scenario: Scenario) -> None:
+    """Refuse what would keep other readers waiting: every GPU, expert and pick is run on arrays."""
+    model = scenario.need_model()
+    sizes = (
+        ("world_size", scenario.mesh.world_size, MAX_GPUS),
+        ("model.experts", model.experts or 0, MAX_EXPERTS),
+        ("model.top_k", model.top_k or 0, MAX_TOP_K),
+    )
+    for field, size, most in sizes:
+        if size > most:
+            rule = f"is more than the {most} that this page runs"
+            raise ConfigError(field, size, rule, "take a smaller one, or run tokentrip replay")
 
 
 def _blocks(seen: Look, numbers: HopNumbers) -> list[Block]:

@@ -36,3 +36,12 @@ def amount_of(query: Mapping[str, str], key: str, default: float) -> float:
     if not isfinite(value) or value < 0:
         raise ConfigError(key, text, "must be a number of at least 0", f"try {default:g}")
     return value
+
+
+def short(value: float) -> str:
+    """Three digits, or a whole number from 100 on.
+
+    >>> short(1.5), short(1229.4)
+    ('1.5', '1,229')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

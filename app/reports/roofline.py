@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.query import scenario_of
 from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
-from app.reports.numbers import whole_of
+from app.reports.numbers import short, whole_of
 from layouts.charts.lines import Line, lines_figure
 from layouts.charts.roofline import roofline_figure
 from tracer.errors import ConfigError
@@ -95,16 +95,12 @@ def _row(point: RoofPoint) -> list[str]:
     load = point.load
     return [
         f"{point.tokens:,}",
-        _short(load.tokens_per_expert),
+        short(load.tokens_per_expert),
         f"{load.hit:,.4g} of {load.experts:,.4g}",
-        _short(point.intensity),
+        short(point.intensity),
         f"{point.flops_per_s / 1e12:,.4g}",
         point.bound,
     ]
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _own_rows(own: dict[str, tuple[RoofPoint, ...]]) -> list[list[str]]:

@@ -6,31 +6,28 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from app.query import scenario_of
-from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
-from app.reports.numbers import whole_of
+from app.reports.blocks import Block, choice_control, counts, heading, note, number_control, table
+from app.reports.numbers import short, whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
-from layouts.charts.gantt import gantt_figure
+from app.reports.time_pipelines import gantt, pipeline_blocks, training_lines
+from app.reports.time_serving import serving_blocks
+from tracer.errors import one_of
+from tracer.exporters.perfetto import trace_of
 from tracer.hardware import hardware_preset_names
 from tracer.timing import timeline
 from tracer.timing.profiles import PEAK, profile_names
 from tracer.timing.report import TimeReport, time_report
+from tracer.timing.timelines import timelines_of
 from tracer.timing.units import format_seconds
 from tracer.trip_text import format_bytes, mesh_line
 
 if TYPE_CHECKING:
     from tracer.scenario import Scenario
     from tracer.timing.pass_time import PassTime
-    from tracer.timing.timeline import Timeline
 
 MICRO_BATCHES = 8
 MOST_MICRO_BATCHES = 256
-COLOURS = {
-    "all_gather": "var(--strong-tp)", "reduce_scatter": "var(--soft)", "all_reduce": "var(--strong-tp)",
-    "kv_exchange": "var(--kv)", "query_send": "var(--kv)", "partials_return": "var(--soft)",
-    "dispatch": "var(--token)", "combine": "var(--token-text)", "weight_pull": "var(--token)",
-    "pp_send": "var(--strong-pp)", "attention": "var(--strong-tp)", "shared": "var(--kv)",
-    "experts": "var(--strong-pp)", "even micro-batch": "var(--strong-tp)", "odd micro-batch": "var(--soft)",
-}  # fmt: skip
+PHASES = {"": "as the scenario says", "prefill": "prefill", "decode": "decode"}
 
 
 def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
@@ -39,11 +36,9 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
     Raises:
         ConfigError: for what is wrong with the scenario, a number, a profile or a GPU.
     """
-    scenario = scenario_of(query)
-    tokens = whole_of(query, "tokens", None)
-    batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
+    report, batches = timed(query)
+    scenario = report.trip.scenario
     profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
-    report = time_report(scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu)
     return {
         "title": mesh_line(scenario),
         "controls": _controls(scenario, report, batches, query),
@@ -51,13 +46,41 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             counts("In all", _sums(report)),
             *_trip(report),
             *_pass(report),
-            *_pipeline(report),
+            *pipeline_blocks(report, batches),
             *_overlap(report),
             *contract_blocks(scenario, report, gpu, profile),
             *straggler_blocks(scenario),
+            *(serving_blocks() if report.choice else []),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
+        "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],
     }
+
+
+def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
+    """The time report that an address asks for, and its micro-batches.
+
+    Raises:
+        ConfigError: for what is wrong with the scenario, a number, a phase, a profile or a GPU.
+    """
+    scenario = scenario_of(query)
+    phase = one_of("timed", query.get("timed", ""), tuple(PHASES))
+    if phase:
+        scenario = scenario.with_phase(phase)
+    tokens = whole_of(query, "tokens", None)
+    batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
+    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
+    return time_report(scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu), batches
+
+
+def time_trace(query: dict[str, str]) -> dict[str, Any]:
+    """The timelines that the page draws, as a Chrome trace.
+
+    Raises:
+        ConfigError: as :func:`timed`.
+    """
+    report, batches = timed(query)
+    return trace_of(*timelines_of(report), *training_lines(report, batches))
 
 
 def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[str, str]) -> list[Block]:
@@ -66,8 +89,9 @@ def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[
     gpus = [("", own), *((name, name) for name in hardware_preset_names())]
     rates = [(PEAK, PEAK), *((name, name) for name in profile_names())]
     return [
+        choice_control("timed", "Phase", query.get("timed", ""), PHASES.items()),
         number_control("tokens", "New tokens a replica", tokens, least=1),
-        number_control("micro_batches", "Micro-batches", batches, least=1),
+        number_control("micro_batches", "Micro-batches, or groups in decode", batches, least=1),
         choice_control("hardware", "GPU", query.get("hardware", ""), gpus),
         choice_control("profile", "Link rates", query.get("profile") or PEAK, rates),
     ]
@@ -79,24 +103,19 @@ def _sums(report: TimeReport) -> Iterator[tuple[str, str]]:
         yield f"one pass of {report.whole.tokens:,} tokens", format_seconds(report.whole.seconds)
     if report.pipeline is not None:
         yield "of the pipeline is bubble", f"{report.pipeline.bubble:.1%}"
+    if report.decode is not None:
+        yield "a token of one request every", format_seconds(report.decode.seconds_per_token)
     if report.overlap is not None:
         yield "throughput by two-batch overlap", f"{report.overlap.gain:+.1%}"
     if report.choice is not None:
         yield "contract to run", report.choice.contract
 
 
-def _gantt(name: str, line: Timeline) -> Block:
-    colours = tuple(COLOURS.get(kind, "var(--ink)") for kind in line.kinds)
-    figure = gantt_figure(line, colours=colours)
-    figure.update_layout(title_text="")
-    return chart(name, figure, height=min(720, 130 + 30 * len(line.rows)))
-
-
 def _trip(report: TimeReport) -> list[Block]:
     line = timeline.of_trip(report.trip, report.times)
     return [
         heading("One token's trip, hop by hop"),
-        _gantt("One token's trip on the links, a row a layer", line),
+        gantt("One token's trip on the links, a row a layer", line),
         note(f"Assumes {report.times.assumption}."),
     ]
 
@@ -115,7 +134,7 @@ def _pass(report: TimeReport) -> list[Block]:
 def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
     for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
         for each in layer.operators:
-            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B, a layer"
+            binds = f"{each.bound}, {short(each.operator.intensity)} FLOP/B, a layer"
             yield [each.operator.name, format_seconds(each.seconds), binds]
     for name, exchange in whole.exchange.items():
         sizes = [format_bytes(round(size)) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
@@ -125,23 +144,6 @@ def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
         if not (line.axis == "ep" and whole.exchange):
             name = f"{line.axis.upper()} {line.part.replace('_', ' ')}"
             yield [name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"]
-
-
-def _pipeline(report: TimeReport) -> list[Block]:
-    pipeline = report.pipeline
-    if pipeline is None:
-        return []
-    stages, batches = pipeline.start.shape
-    rows = [
-        ["whole pipeline", format_seconds(pipeline.makespan)],
-        ["bubble", f"{pipeline.bubble:.2%}"],
-        ["bubble by (S-1)/(M+S-1), even stages and free sends", f"{report.closed_bubble:.2%}"],
-    ]
-    return [
-        heading(f"Pipeline: {stages} stages, {batches} micro-batches"),
-        _gantt("The pipeline, a row a stage", timeline.of_pipeline(pipeline)),
-        table("The pipeline in figures", ["", "value"], rows),
-    ]
 
 
 def _overlap(report: TimeReport) -> list[Block]:
@@ -158,7 +160,7 @@ def _overlap(report: TimeReport) -> list[Block]:
     ]
     return [
         heading("Two-batch overlap: four MoE layers, half of the tokens each"),
-        _gantt(
+        gantt(
             "Two batches on the streams, dispatch and combine under compute",
             timeline.of_streams(overlap.placed),
         ),

@@ -47,7 +47,7 @@ def roofline_figure(
         line={"color": "var(--soft)", "dash": "dash", "width": 1},
     )
     figure.update_xaxes(type="log", dtick=1, title_text="intensity (FLOP/B)")
-    figure.update_yaxes(type="log", dtick=1, exponentformat="e", title_text="attainable FLOP/s")
+    figure.update_yaxes(type="log", dtick=1, exponentformat="SI", title_text="attainable FLOP/s")
     return figure
 
 

@@ -54,6 +54,15 @@ def page(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
         yield page
 
 
+@pytest.fixture
+def guarded(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
+    """A page whose content security policy holds, as a reader's browser has it."""
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
+        _watch(page, console_errors)
+        yield page
+
+
 def _watch(page: Page, errors: list[str]) -> None:
     def on_console(message: ConsoleMessage) -> None:
         # Files that did not come are reported with their address below.

@@ -11,8 +11,9 @@ from tests.browser.axe import serious_problems
 from tracer import load_scenario, take_trip
 from tracer.census.report import crossings_per_token, saved
 from tracer.census.take import take_census
+from tracer.contracts import compare_contracts
 from tracer.eplb_scenario import rebalanced
-from tracer.expected_traffic import expected_traffic, with_tokens
+from tracer.expected_traffic import expected_traffic
 from tracer.hardware import hardware_preset
 from tracer.kv_owners import kv_owners
 from tracer.last_trip import last_trip
@@ -21,9 +22,11 @@ from tracer.orders import rank_orders, with_order
 from tracer.phases import phase_table
 from tracer.picks.draws import DrawnPicks, popularity_of
 from tracer.pools import Pools
+from tracer.step_rows import with_tokens
 from tracer.timing.rendezvous import waiting_share
 from tracer.timing.report import time_report
 from tracer.timing.roofline import expert_points, expert_roof
+from tracer.timing.training import train
 from tracer.timing.units import format_seconds
 from tracer.traffic_text import traffic_rows
 from tracer.trip_text import format_bytes
@@ -78,17 +81,39 @@ def test_two_orders_stand_beside_each_other(page: Page, explorer_url: str) -> No
     page.get_by_label("Beside another order").select_option("tp-cp-pp-dp")
     scenario = with_tokens(load_scenario("six-cuts"), 4096)
     pair = [expected_traffic(each) for each in (scenario, with_order(scenario, "tp-cp-pp-dp"))]
-    expect(table(page, "Two orders").nth(2).locator("td")).to_have_text(
-        [format_seconds(each.seconds_per_pass) for each in pair]
-    )
+    shown = [format_seconds(each.seconds_per_pass) for each in pair]
+    change = f"{pair[1].seconds_per_pass / pair[0].seconds_per_pass:.3g}×"
+    expect(table(page, "Two orders").nth(2).locator("td")).to_have_text([*shown, change])
     assert query_of(page)["against"] == ["tp-cp-pp-dp"]
     page.reload()
     expect(table(page, "Two orders").first).to_be_visible()
 
 
+def test_axes_are_swapped_and_an_order_is_used(page: Page, explorer_url: str) -> None:
+    open_page(page, explorer_url + "traffic")
+    page.get_by_role("button", name="swap dp and pp").click()
+    expect(page.get_by_role("heading", name="tp-cp-dp-pp beside tp-cp-pp-dp")).to_be_visible()
+    page.get_by_role("group", name="The other order").get_by_role("button").click()
+    expect(page.get_by_role("heading", name="tp-cp-pp-dp beside tp-cp-dp-pp")).to_be_visible()
+    assert query_of(page)["mesh.order"] == ["tp-cp-pp-dp"]
+    swapped = expected_traffic(load_scenario("six-cuts-pp-inside-dp"))
+    expect(figure(page, "over InfiniBand")).to_have_text(format_bytes(round(swapped.ib_bytes_per_pass)))
+    page.get_by_role("button", name="Use this order, dp-tp-cp-pp").click()
+    expect(page.get_by_role("heading", name="dp-tp-cp-pp beside tp-cp-pp-dp")).to_be_visible()
+    marked = page.get_by_role("region", name="Every order").locator("tr.marked")
+    expect(marked).to_contain_text("dp-tp-cp-pp")
+    expect(marked.get_by_role("button")).to_have_count(0)
+    moved = with_order(load_scenario("six-cuts"), "dp-tp-cp-pp")
+    rows = compare_contracts(moved).rows()
+    assert cells(page, "The MoE contracts") == [list(row) for row in rows]
+
+
 def test_what_is_wrong_is_said_in_place(page: Page, explorer_url: str) -> None:
-    open_page(page, explorer_url + "traffic?tokens=0")
+    open_page(page, explorer_url + "traffic?mesh.ep=8&tokens=0")
     expect(page.get_by_role("alert")).to_contain_text("must be a whole number from 1")
+    page.get_by_role("button", name="Leave out tokens").click()
+    expect(page.locator(".report .place")).to_contain_text("ep8")
+    open_page(page, explorer_url + "traffic?tokens=0")
     page.get_by_role("button", name="Start over").click()
     expect(figure(page, "over InfiniBand")).to_be_visible()
 
@@ -116,6 +141,11 @@ def test_decode_moves_the_kv_to_a_pool_of_its_own(page: Page, explorer_url: str)
     moved = last_trip(Pools.join(*(load_scenario(name) for name in names)))
     expect(figure(page, "moved").last).to_have_text(format_bytes(moved.bytes))
     expect(table(page, "The last trip")).to_have_count(min(200, len(moved.pieces)))
+    arrows = page.locator(".picture g.arrow")
+    expect(arrows).to_have_count(len(moved.pieces))
+    assert sum(int(each.get_attribute("data-bytes") or 0) for each in arrows.all()) == moved.bytes
+    saved = page.request.get(page.url.replace("/decode?", "/export/last-trip.svg?"))
+    assert moved.totals in saved.text()
     assert query_of(page)["decode"] == [names[1]]
     page.get_by_label("Decode on").select_option("mixtral-8x7b-ep8")
     expect(page.locator(".report .alert")).to_contain_text("run one model in both pools")
@@ -155,6 +185,21 @@ def test_time_shows_the_engine_s_report(page: Page, explorer_url: str) -> None:
     expect(page.get_by_role("alert")).to_contain_text("from 1 to 256")
 
 
+def test_time_draws_decode_and_training_pipelines(page: Page, explorer_url: str) -> None:
+    open_page(page, explorer_url + "time?tokens=4096")
+    scenario = load_scenario("six-cuts")
+    report = time_report(scenario, tokens=4096)
+    assert report.whole is not None
+    found = train(report.whole, 8)
+    assert cells(page, "DualPipe in figures")[0][1] == format_seconds(found.schedule.makespan)
+    page.get_by_label("Phase").select_option("decode")
+    decode = time_report(scenario.with_phase("decode"), tokens=4096).decode
+    assert decode is not None
+    expect(figure(page, "a token of one request")).to_have_text(format_seconds(decode.seconds_per_token))
+    expect(page.get_by_role("img", name="The decode pipeline, a row a stage")).to_be_visible()
+    assert query_of(page)["timed"] == ["decode"]
+
+
 def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     open_page(page, explorer_url + "batch?tokens=512&slots=64")
     scenario = load_scenario("six-cuts")
@@ -173,7 +218,8 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     expect_drawn(page)
     page.get_by_label("Tokens, up to").fill("70000")
     page.get_by_label("Tokens, up to").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("from 1 to 65,536")
+    expect(page.get_by_role("button", name="Count 70,000 tokens")).to_have_count(0)
+    expect(page.locator(".report")).to_contain_text("More than 65,536 tokens are counted in the background")
 
 
 PAGES = ["numbers?hop=5", "traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]

@@ -126,3 +126,23 @@ test("several tokens are told without comm ops, which they share", () => {
   const told = core.liveText(hop(4, "dispatch", { takers: 3, tally: [15, 6, null, 9, "9 B"] }), 41, "node");
   assert.equal(told, "Hop 4 of 41, layer 1. dispatch. 3 tokens. 15 GPUs touched, 6 node crossings, 9 B moved.");
 });
+
+test("a page's own keys stay behind, and the scenario goes along", () => {
+  const query = { scenario: "six-cuts", "mesh.ep": "8", "picks.1": "5,27", hop: "4", speed: "2", chapter: "relay" };
+  const scenario = { scenario: "six-cuts", "mesh.ep": "8", "picks.1": "5,27" };
+  assert.deepEqual(core.scenarioQuery(query), scenario);
+  assert.deepEqual(core.compareQuery(scenario), { a: "scenario=six-cuts&mesh.ep=8&picks.1=5,27", b: "scenario=six-cuts" });
+});
+
+test("compare starts with the scenario as it is, beside its preset when it changes one", () => {
+  assert.deepEqual(core.compareQuery({}), {});
+  assert.deepEqual(core.compareQuery({ scenario: "six-cuts" }), {});
+  assert.deepEqual(core.compareQuery({ scenario: "qwen3-235b" }), { a: "scenario=qwen3-235b" });
+  assert.deepEqual(core.compareQuery({ scenario: "", "mesh.dp": "4" }), { a: "scenario=&mesh.dp=4" });
+});
+
+test("tables are written as CSV, with quotes where a cell needs them", () => {
+  assert.equal(core.csvText(["", "a,b"], [["x", 1], ['say "y"', "two\nlines"]]), ',"a,b"\r\nx,1\r\n"say ""y""","two\nlines"\r\n');
+  assert.equal(core.slug("Bytes a GPU sends, axis by axis: K/V"), "bytes-a-gpu-sends-axis-by-axis-k-v");
+  assert.deepEqual(JSON.parse(core.jsonText({ a: [1] })), { a: [1] });
+});

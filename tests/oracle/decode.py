@@ -47,10 +47,13 @@ def new_token_home(scenario: dict[str, Any], mesh: OracleMesh) -> tuple[int, int
 
 
 def query_travels(scenario: dict[str, Any], position: int) -> bool:
-    """Pass-Q, unless K/V is asked for or the published rule finds K/V the smaller load."""
-    said = scenario.get("mesh", {}).get("decode_attention", "pass_q")
+    """Pass-Q, unless K/V is asked for or the published rule finds K/V the smaller load; always with dcp."""
+    mesh = scenario.get("mesh", {})
+    said = mesh.get("decode_attention", "pass_q")
     if said != "auto":
         return bool(said == "pass_q")
+    if mesh.get("dcp", 1) > 1:
+        return True
     model = scenario["model"]
     if model.get("kv_lora_rank"):
         ratio = Fraction(1, model["heads"])

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timing.drawing import few
 
+from tracer import load_scenario
 from tracer.errors import ConfigError
 from tracer.timing.decode_pipeline import decode_bubble, decode_makespan, run_decode
 from tracer.timing.dualpipe import ChunkTimes, Work, bubble_closed_form, dualpipe
 from tracer.timing.pipeline import bubble_closed_form as forward_bubble
 from tracer.timing.pipeline import check_stages, even_times, run_lockstep, run_pipeline
+from tracer.timing.report import time_report
+from tracer.timing.training import train
 
 COUNTS = st.integers(1, 12)
 WHOLE = st.integers(1, 50)
@@ -181,3 +184,25 @@ def test_bad_counts_are_refused():
         bubble_closed_form(4, ChunkTimes(1, 2, 1, 3), "gpipe")
     with pytest.raises(ConfigError, match=r"lockstep\.seconds='shape \(2, 2\)'"):
         run_lockstep(np.ones((2, 2)))
+
+
+def test_chunks_of_training_come_from_the_forward_pass():
+    report = time_report(load_scenario("six-cuts"), tokens=4096)
+    assert report.whole is not None
+    found = train(report.whole, 7)
+    compute, forward = found.times.weights, found.times.forward
+    exchange = 4 * sum(each.seconds for each in report.whole.exchange.values())
+    assert forward == max(report.whole.stage_seconds)
+    assert forward == pytest.approx(compute + exchange)
+    assert found.times.backward == pytest.approx(forward + compute)
+    assert found.times.overlapped == pytest.approx(max(3 * compute, 2 * exchange))
+    assert (found.schedule.stages, found.schedule.micro_batches) == (2, 8)
+    assert [name for name, _ in found.idle_seconds] == ["dualpipe", "zb1p", "1f1b"]
+    assert dict(found.idle_seconds)["1f1b"] == pytest.approx(forward + found.times.backward)
+
+
+def test_one_stage_trains_without_a_pipeline():
+    report = time_report(load_scenario("mixtral-8x7b-ep8"), hardware="h100")
+    assert report.whole is not None
+    with pytest.raises(ConfigError, match=r"mesh\.pp=1 is one stage"):
+        train(report.whole, 8)

@@ -22,11 +22,11 @@ from tracer.timing.published_dwdp import (
     compare_synchronization,
     compare_window,
     copy_rate,
-    serving_points,
     sglang_prefill,
     source_group,
 )
 from tracer.timing.published_nccl import GROUPS, KINDS, compare_nccl, fit_collective
+from tracer.timing.published_serving import serving_points
 from tracer.weight_format import WeightFormat
 
 NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
@@ -128,7 +128,8 @@ def test_overlapped_tiers_take_the_longer_and_added_ones_both():
 
 
 def test_dispatch_of_a_scenario_agrees_with_its_expected_traffic():
-    from tracer.expected_traffic import expected_traffic, with_tokens
+    from tracer.expected_traffic import expected_traffic
+    from tracer.step_rows import with_tokens
 
     six = with_tokens(tracer.load_scenario("six-cuts"), 4096)
     traffic = expected_traffic(six)

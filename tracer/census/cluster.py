@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
-BLOCKS_PER_TASK = 16
+TASKS_PER_THREAD = 8
+MAX_BLOCKS_PER_TASK = 64
+"""A tenth of a second's work: more, and a lost worker costs more; fewer, and the scheduler is the slowest."""
 CONNECT_SECONDS = 20
 
 
@@ -89,18 +91,22 @@ def _results(
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
     # A task, not scattered data: what a lost worker held is then made again.
     shared = client.submit(keep, walk, pure=False, retries=3)
-    tasks: dict[Any, int] = {}
+    blocks = walk.blocks(layers)
+    size = len(blocks) // (TASKS_PER_THREAD * max(1, sum(client.nthreads().values())))
+    size = min(max(1, size), MAX_BLOCKS_PER_TASK)
+    parts: list[list[Block]] = []
     for slot in range(len(slots)):
-        blocks = [block for block in walk.blocks(layers) if where[block.layer] == slot]
-        for start in range(0, len(blocks), BLOCKS_PER_TASK):
-            future = client.submit(
-                count_some, shared, blocks[start : start + BLOCKS_PER_TASK], pure=False, retries=3
-            )
-            tasks[future] = slot
+        own = [block for block in blocks if where[block.layer] == slot]
+        parts += [own[start : start + size] for start in range(0, len(own), size)]
+    # All in one message: a call a task costs the scheduler more than the counting does.
+    futures = client.map(count_some, [shared] * len(parts), parts, pure=False, retries=3)
+    tasks = {future: where[part[0].layer] for future, part in zip(futures, parts, strict=True)}
+    del futures
     for future in as_completed(tasks):  # type: ignore[no-untyped-call]
         counts = future.result()
+        slot = tasks.pop(future)
         future.release()
-        yield tasks[future], counts
+        yield slot, counts
 
 
 def keep(walk: Walk) -> Walk:

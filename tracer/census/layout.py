@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 1 << 29
 MAX_COUNT_BYTES = 1 << 29
+MAX_CENSUS_RANKS, MAX_SQUARE_CELLS = 1 << 13, 1 << 24
+"""A census keeps a few matrices over each stage's ranks, and walks the stages one by one."""
 WORD_BITS = 64
 
 
@@ -91,6 +93,7 @@ class CensusLayout:
     @classmethod
     def of(cls, scenario: Scenario) -> CensusLayout:
         """The layout of a scenario."""
+        _check_squares(scenario)
         stages = _stage_groups(scenario)
         groups = [group for stage in stages for group in stage]
         largest = max(int(np.bincount(group.lanes).max()) for group in groups)
@@ -229,6 +232,19 @@ def _check_table_bytes(size: int) -> None:
             f"{size / 1e9:.1f} GB of tables",
             f"is more than the {MAX_TABLE_BYTES / 1e9:.1f} GB that a census holds",
             "take a smaller dispatch group, or replicas whose counts have a small common multiple",
+        )
+
+
+def _check_squares(scenario: Scenario) -> None:
+    mesh = scenario.mesh
+    if mesh.world_size > MAX_CENSUS_RANKS or mesh.stages * mesh.stage_size**2 > MAX_SQUARE_CELLS:
+        enough = -(-mesh.size_of("etp") * mesh.size_of("ep") // (mesh.size_of("tp") * mesh.size_of("cp")))
+        raise ConfigError(
+            "mesh",
+            f"{mesh.world_size:,} ranks",
+            f"has {mesh.stages:,} stages of {mesh.stage_size:,} ranks; a census counts between the ranks of "
+            f"each stage, {MAX_CENSUS_RANKS:,} ranks and {MAX_SQUARE_CELLS:,} pairs in all",
+            f"take fewer replicas, such as dp {enough}: dispatch groups that lie alike count alike",
         )
 
 

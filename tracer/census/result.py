@@ -178,3 +178,10 @@ class Census:
         from tracer.census.report import census_text
 
         return census_text(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the summary, and matrix and loads where pictures are installed."""
+        from tracer.census.report import census_lines
+        from tracer.notebook import mime_bundle
+
+        return mime_bundle("census", self, ("what", "how much"), census_lines(self))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tracer.picks.source import Picks, PickSource
 
     Int64s = NDArray[np.int64]
+
+Progress = Callable[[int, int], None]
+"""Told how many blocks are done, and of how many."""
+
 
 BLOCK_PICKS = 1 << 20
 SMALL_BATCH = 1 << 22
@@ -157,6 +162,11 @@ def _refuse_repeat(block: Block, picks: Picks, flat: int) -> None:
     )
 
 
+def part_of(progress: Progress, part: int, parts: int) -> Progress:
+    """The progress of one of several walks of one length, told on as that of all together."""
+    return lambda done, blocks: progress(part * blocks + done, parts * blocks)
+
+
 def count_blocks(
     walk: Walk,
     blocks: list[Block],
@@ -164,31 +174,42 @@ def count_blocks(
     slot_of: Callable[[Block], int],
     totals: list[Counts],
     threads: int,
-    progress: Callable[[int], None] | None = None,
-) -> None:
-    """Add all blocks to ``totals[slot_of(block)]``; every thread keeps its own counts until the end.
+    progress: Progress | None = None,
+    partial: bool = False,
+) -> int:
+    """Add all blocks to ``totals[slot_of(block)]``, and say how many; threads add theirs at the end.
 
-    ``progress`` is told how many blocks are done.
+    ``progress`` is told how many blocks are done, and of how many. With ``partial`` an interrupt ends the
+    count early: the blocks that are begun are finished, and what is counted stands.
 
     Raises:
         ConfigError: as :meth:`Walk.count`.
     """
-    turn, done = itertools.count(), itertools.count(1)
+    turn, done, stopped = itertools.count(), itertools.count(1), threading.Event()
+    counted: list[int] = []
 
     def work() -> dict[int, Counts]:
         own: dict[int, Counts] = {}
-        while (index := next(turn)) < len(blocks):
+        while not stopped.is_set() and (index := next(turn)) < len(blocks):
             block = blocks[index]
             slot = slot_of(block)
             if slot not in own:
                 own[slot] = Counts(*(np.zeros_like(getattr(totals[slot], n)) for n in Counts.__slots__))
             walk.count(block, own[slot])
+            counted.append(index)
             if progress is not None:
-                progress(next(done))
+                progress(next(done), len(blocks))
         return own
 
     with ThreadPoolExecutor(max(1, min(threads, len(blocks)))) as pool:
         futures = [pool.submit(work) for _ in range(max(1, min(threads, len(blocks))))]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stopped.set()
+            if not partial:
+                raise
         for future in futures:
             for slot, counts in future.result().items():
                 totals[slot].add(counts)
+    return len(counted)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tracer.census.counts import Counts
 from tracer.census.homes import EvenHomes, GivenHomes, TokenHomes
 from tracer.census.layout import CensusLayout
 from tracer.census.result import Census, CensusPart
-from tracer.census.run import LayerTables, Walk, count_blocks
+from tracer.census.run import LayerTables, Progress, Walk, count_blocks
 from tracer.census.traffic import stage_traffic
 from tracer.errors import ConfigError, whole_number
 from tracer.picks.source import WithShared
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
+PARTIAL = "PARTIAL: it was interrupted, and"
+MAX_LANDED_PICKS = 1 << 18
+
 
 def take_census(
     scenario: Scenario,
@@ -30,14 +32,16 @@ def take_census(
     by_layer: bool = False,
     threads: int = 2,
     check_repeats: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+    partial: bool = False,
 ) -> Census:
     """Count every pick of a batch.
 
     ``homes`` says where tokens start; without it they are split evenly and in order over stage 0's ranks.
     Picks have one layer for each MoE layer of the model, or for each layer (dense ones are passed over);
     fewer are taken for the first MoE layers, and a note says so. ``by_layer`` keeps layers apart;
-    ``check_repeats`` refuses a token that names an expert twice.
+    ``check_repeats`` refuses a token that names an expert twice. With ``partial`` an interrupt (Ctrl+C) ends
+    the count early, and the census says in its notes that it is partial.
 
     Raises:
         ConfigError: for picks, homes or sizes that do not fit, or when numba is not installed.
@@ -48,14 +52,18 @@ def take_census(
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
-    count_blocks(
+    blocks = walk.blocks(layers)
+    done = count_blocks(
         walk,
-        walk.blocks(layers),
+        blocks,
         slot_of=lambda block: where[block.layer],
         totals=totals,
         threads=threads,
         progress=progress,
+        partial=partial,
     )
+    if done < len(blocks):
+        notes = (f"{PARTIAL} {done:,} of {len(blocks):,} blocks of picks were counted", *notes)
     return finish(walk, slots, totals, notes)
 
 
@@ -173,12 +181,20 @@ def landed_census(scenario: Scenario, *, by_layer: bool = False, threads: int = 
 
 
 def landed_batch(scenario: Scenario) -> tuple[NDArray[np.int64], GivenHomes]:
-    """(picks ``[MoE layers, replicas * prompt, k]`` int64, homes) of one prompt on every replica."""
+    """(picks ``[MoE layers, replicas * prompt, k]`` int64, homes) of one prompt on every replica.
+
+    Raises:
+        ConfigError: above ``MAX_LANDED_PICKS``.
+    """
     import numpy as np
 
     from tracer.routing import draw_picks
 
     model = scenario.need_model()
+    tokens = scenario.mesh.size_of("dp") * scenario.token.prompt
+    if tokens * model.moe_layers * (model.top_k or 0) > MAX_LANDED_PICKS:
+        rule = f"on every replica are {tokens:,} tokens, too many to draw one by one"
+        raise ConfigError("token.prompt", scenario.token.prompt, rule, "say how many: --tokens 100000")
     drawn = [
         draw_picks(model, model.moe_layers, seed=scenario.seed, replica=replica, position=position)
         for replica in range(scenario.mesh.size_of("dp"))

@@ -21,10 +21,15 @@ _MICRO = 1e6
 
 def to_perfetto(*timelines: Timeline) -> str:
     """One process a timeline, one thread a row (more where a row's slices overlap), as JSON text."""
-    events: list[dict[str, Any]] = []
-    for pid, timeline in enumerate(timelines, start=1):
-        events += trace_events(timeline, pid)
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, ensure_ascii=False) + "\n"
+    return json.dumps(trace_of(*timelines), ensure_ascii=False) + "\n"
+
+
+def trace_of(*timelines: Timeline) -> dict[str, Any]:
+    """The same as JSON values."""
+    events = [
+        event for pid, timeline in enumerate(timelines, start=1) for event in trace_events(timeline, pid)
+    ]
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
 def trace_events(timeline: Timeline, pid: int) -> list[dict[str, Any]]:

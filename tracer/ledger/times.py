@@ -12,6 +12,7 @@ from tracer.timing.published_dwdp import (
     source_contests,
     source_group,
 )
+from tracer.timing.published_serving import STATED, compare_serving
 
 WITHIN = 0.25
 
@@ -58,4 +59,30 @@ def synchronization() -> LedgerLine:
     )
 
 
-CHECKS: tuple[Check, ...] = (window, speedup, synchronization)
+def serving() -> LedgerLine:
+    """Throughput a GPU against the first token, in serving."""
+    measured, given = (compare_serving("tps_gpu", passes) for passes in ("measured", STATED))
+    first = compare_serving("ttft", "measured")
+    slower = all(
+        later.predicted > sooner.predicted
+        for sooner, later in zip(first.rows[::2], first.rows[1::2], strict=True)
+    )
+    return LedgerLine(
+        SOURCE,
+        "TPS/GPU 1.10, 1.08, 1.12, 1.06, 0.97×; TTFT 2,538 to 494 ms, with DWDP 8,314 to 660 ms",
+        Verdict.PUBLISHED,
+        ", ".join(f"{row.predicted:.2f}" for row in measured.rows)
+        + "×; TTFT "
+        + " to ".join(f"{row.predicted:,.0f}" for row in (first.rows[0], first.rows[-2]))
+        + " ms, with DWDP "
+        + " to ".join(f"{row.predicted:,.0f}" for row in (first.rows[1], first.rows[-1]))
+        + " ms",
+        slower and given.worst_error <= WITHIN,
+        f"not fitted: median and worst error of TPS/GPU {measured.median_error:.0%}, "
+        f"{measured.worst_error:.0%}, of TTFT {first.median_error:.0%}, {first.worst_error:.0%}: its queue "
+        f"is longer than what is published explains. By the published TTFT TPS/GPU is within "
+        f"{given.worst_error:.0%}",
+    )
+
+
+CHECKS: tuple[Check, ...] = (window, speedup, synchronization, serving)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError, one_of
+from tracer.picks.in_memory import Readable
 from tracer.picks.npy import NpyPicks, load_arrays, read_header
 from tracer.picks.recorded import (
     from_megatron,
@@ -29,9 +30,11 @@ FORMATS = ("auto", "plain", "vllm", "sglang", "megatron", "logits")
 
 
 def read_picks(
-    path: str | Path, model: ModelSpec, *, layout: str = "auto", column: str | None = None
+    path: str | Readable, model: ModelSpec, *, layout: str = "auto", column: str | None = None
 ) -> PickSource:
     """Picks of a file: ``.npy``, ``.npz``, ``.parquet`` (or a folder of them), ``.json``.
+
+    A file in memory is measured before it is unpacked; nothing of it is written anywhere.
 
     ``layout`` says what the arrays are: ``plain`` ``[layers, tokens, k]``; ``vllm`` ``[tokens, layers,
     k]``; ``sglang`` base64; ``megatron`` one ``[tokens, k]`` a layer; ``logits`` raw router logits. With
@@ -40,9 +43,9 @@ def read_picks(
     Raises:
         ConfigError: for a file or an array that is not what it should be.
     """
-    path = Path(path)
+    path = Path(path) if isinstance(path, str) else path
     one_of("format", layout, FORMATS)
-    if path.is_dir() or path.suffix == ".parquet":
+    if path.suffix == ".parquet" or (isinstance(path, Path) and path.is_dir()):
         from tracer.picks.parquet import ParquetPicks
 
         return ParquetPicks.open(path, column)
@@ -52,7 +55,7 @@ def read_picks(
         raise ConfigError(
             "picks", str(path), "has a suffix no reader knows", "give .npy .npz .parquet or .json"
         )
-    if path.suffix == ".npy" and layout in ("auto", "plain"):
+    if isinstance(path, Path) and path.suffix == ".npy" and layout in ("auto", "plain"):
         _, _, dtype, _ = read_header(path)
         if layout == "plain" or np.issubdtype(dtype, np.integer):
             return NpyPicks.open(path)
@@ -84,17 +87,29 @@ def _arr_number(item: tuple[str, object]) -> tuple[int, str]:
     return (int(digits) if digits else 0, item[0])
 
 
-def _from_json(path: Path, model: ModelSpec, layout: str) -> NDArray[Any]:
-    from tracer.scenario_files import read_text
+def _text(path: Readable) -> str:
+    if isinstance(path, Path):
+        from tracer.scenario_files import read_text
 
+        return read_text(path, "picks")
     try:
-        value = json.loads(read_text(path, "picks"))
+        return path.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("picks", path.name, f"is not UTF-8 text: {error}", "send JSON") from error
+
+
+def _from_json(path: Readable, model: ModelSpec, layout: str) -> NDArray[Any]:
+    text = _text(path)
+    try:
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError("picks", path.name, f"is not valid JSON: {error}", "mend the text") from error
     if layout == "auto":
         layout = _json_layout(value)
     if layout == "sglang":
         answers = value if isinstance(value, list) else [value]
+        if not answers:
+            raise ConfigError("picks", path.name, "holds no answer", "save the response as it came")
         layers, top_k = model.layers, model.need("top_k", "cut the picks")
         parts = [from_sglang(_sglang_field(answer), layers, top_k) for answer in answers]
         return np.concatenate(parts, axis=1)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError
+from tracer.picks.unpacked import check_unpacked, header_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracer.picks.in_memory import Readable
     from tracer.picks.source import Picks
 
 
@@ -106,45 +108,36 @@ def _fill(file: RawIOBase, room: memoryview) -> None:
         done += count
 
 
-def read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def read_header(path: Readable) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """(shape, whether in Fortran order, dtype, offset of the data) of a ``.npy`` file.
 
     Raises:
         ConfigError: for a file that is missing, no ``.npy``, or holds Python objects.
     """
     try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
-    except (OSError, ValueError) as error:
+        file = path.open("rb")
+    except OSError as error:
         raise ConfigError(
             "picks", str(path), f"cannot be read: {error}", "give a .npy of integers"
         ) from error
-    if dtype.hasobject:
-        raise ConfigError("picks", str(path), "holds Python objects", "save an array of integers")
-    return tuple(shape), fortran, dtype, offset
+    with file:
+        return *header_of(file, str(path)), file.tell()
 
 
-def _read_header_2_0(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    return shape, fortran, dtype
-
-
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Readable) -> dict[str, NDArray[Any]]:
     """Arrays of a ``.npy`` (under the name ``picks``) or ``.npz`` file, whole in memory.
 
     Raises:
-        ConfigError: for a file that cannot be read without unpickling.
+        ConfigError: for a file that cannot be read without unpickling, or that unpacks to too much.
     """
     try:
         with path.open("rb") as file:
+            check_unpacked(path, file)
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {"picks": loaded}
             return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # zipfile and the reader of headers raise kinds of their own
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give an .npy or .npz") from error
-    except Exception as error:  # zipfile raises its own kinds
-        raise ConfigError("picks", str(path), f"is not an .npz: {error}", "write it with np.savez") from error

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError
+from tracer.picks.in_memory import InMemory, Readable
+from tracer.picks.unpacked import MAX_UNPACKED_BYTES
 
 if TYPE_CHECKING:
     from tracer.picks.source import Picks
@@ -30,16 +34,19 @@ class ParquetPicks:
         ConfigError: for files without such a column, of different lengths, or when pyarrow is missing.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Readable, ...]
     column: str
     edges: tuple[tuple[int, ...], ...]
     top_k: int
     _last: threading.local = field(default_factory=threading.local, repr=False, compare=False)
 
     @classmethod
-    def open(cls, path: Path, column: str | None = None) -> ParquetPicks:
+    def open(cls, path: Readable, column: str | None = None) -> ParquetPicks:
         """A file, or a folder of files: sorted by the numbers in their names."""
-        paths = tuple(sorted(path.glob("*.parquet"), key=_number)) if path.is_dir() else (path,)
+        paths: tuple[Readable, ...] = (path,)
+        if isinstance(path, Path) and path.is_dir():
+            inside: list[Path] = sorted(path.glob("*.parquet"), key=_number)
+            paths = tuple(inside)
         if not paths:
             raise ConfigError("picks", str(path), "holds no .parquet file", "give one file a layer")
         edges, width, name = [], 0, column
@@ -89,7 +96,8 @@ class ParquetPicks:
         """One row group; a thread keeps the last it read."""
         kept: tuple[int, int, Picks] | None = getattr(self._last, "kept", None)
         if kept is None or kept[:2] != (layer, group):
-            table = _open(self.paths[layer]).read_row_group(group, columns=[self.column])
+            with _refusing(self.paths[layer]):
+                table = _open(self.paths[layer]).read_row_group(group, columns=[self.column])
             kept = (layer, group, self._unlisted(layer, group, table.column(0)))
             self._last.kept = kept
         return kept[2]
@@ -111,7 +119,7 @@ class ParquetPicks:
             raise ConfigError(
                 "picks", self.paths[layer].name, "has a null among the picks", "write -1 for none"
             )
-        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(-1, self.top_k)
+        found: Picks = flat.to_numpy(zero_copy_only=False).reshape(len(lengths), self.top_k)
         return found
 
 
@@ -119,8 +127,9 @@ def _number(path: Path) -> tuple[tuple[int, ...], str]:
     return tuple(int(digits) for digits in re.findall(r"\d+", path.stem)), path.name
 
 
-def _open(path: Path) -> Any:
+def _open(path: Readable) -> Any:
     try:
+        import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise ConfigError(
@@ -129,13 +138,35 @@ def _open(path: Path) -> Any:
             "is not installed, and Parquet is read with it",
             "pip install 'tokentrip[census]'",
         ) from error
+    with _refusing(path):
+        if isinstance(path, Path):
+            return parquet.ParquetFile(path)
+        file = parquet.ParquetFile(pa.BufferReader(path.data))
+    _check_values(file, path)
+    return file
+
+
+def _check_values(file: Any, sent: InMemory) -> None:
+    """A short file may stand for very many values: they are counted before any is read."""
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
+    if values * 8 > MAX_UNPACKED_BYTES:
+        rule = f"holds {values:,} values, more than {MAX_UNPACKED_BYTES // 8:,}"
+        raise ConfigError("picks", sent.name, rule, "send fewer tokens")
+
+
+@contextmanager
+def _refusing(path: Readable) -> Iterator[None]:
+    """Turn what the Parquet reader says of a broken file into a refusal."""
     try:
-        return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:
+        yield
+    except ConfigError:
+        raise
+    except (OSError, ValueError, MemoryError, NotImplementedError) as error:
         raise ConfigError("picks", str(path), f"cannot be read: {error}", "give a Parquet file") from error
 
 
-def _find_column(path: Path, names: list[str]) -> str:
+def _find_column(path: Readable, names: list[str]) -> str:
     for name in COLUMNS:
         if name in names:
             return name
@@ -147,7 +178,7 @@ def _find_column(path: Path, names: list[str]) -> str:
     )
 
 
-def _width(path: Path, file: Any, column: str) -> int:
+def _width(path: Readable, file: Any, column: str) -> int:
     """Picks a token, from the first row."""
     import pyarrow as pa
 
@@ -157,6 +188,10 @@ def _width(path: Path, file: Any, column: str) -> int:
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not listed or not pa.types.is_integer(kind.value_type):
         raise ConfigError("column", f"{column}: {kind}", "must be lists of integers", "give --column")
-    for batch in file.iter_batches(1, columns=[column]):
-        return len(batch.column(0)[0])
+    with _refusing(path):
+        for batch in file.iter_batches(1, columns=[column]):
+            first = batch.column(0)[0]
+            if first.is_valid and len(first):
+                return len(first)
+            raise ConfigError("picks", path.name, "lists no picks in its first row", "write -1 for none")
     raise ConfigError("picks", path.name, "has no rows", "record some tokens")

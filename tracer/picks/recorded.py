@@ -45,6 +45,17 @@ def integers(field: str, value: ArrayLike, dimensions: int) -> Picks:
     return array
 
 
+def _listed(field: str, value: object) -> Sequence[Any]:
+    """A list, as it came.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    if not isinstance(value, list | tuple):
+        raise ConfigError(field, _kind(value), "must be a list", "pass it as it was recorded")
+    return value
+
+
 def _kind(value: object) -> str:
     return type(value).__name__
 
@@ -64,8 +75,10 @@ def from_vllm_response(response: Mapping[str, Any]) -> Picks:
     Raises:
         ConfigError: when neither is there, or shapes differ.
     """
-    parts = [response.get("prompt_routed_experts")]
-    parts += [choice.get("routed_experts") for choice in response.get("choices") or []]
+    choices = response.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise ConfigError("choices", choices, "must be a list of objects", "pass the response as it came")
+    parts = [response.get("prompt_routed_experts"), *(choice.get("routed_experts") for choice in choices)]
     arrays = [from_vllm(part) for part in parts if part]
     if not arrays:
         raise ConfigError(
@@ -108,7 +121,8 @@ def from_megatron(recorded: Sequence[ArrayLike]) -> Picks:
     Raises:
         ConfigError: naming the layer whose shape differs.
     """
-    arrays = [integers(f"recorded[{layer}]", entry, 2) for layer, entry in enumerate(recorded)]
+    rows = _listed("recorded", recorded)
+    arrays = [integers(f"recorded[{layer}]", entry, 2) for layer, entry in enumerate(rows)]
     if not arrays:
         raise ConfigError("recorded", [], "must hold one array a MoE layer", "record before you save")
     for layer, array in enumerate(arrays):
@@ -137,6 +151,10 @@ def from_router_logits(
     """
     from tracer.routers import Router, route
 
+    if not len(logits):
+        raise ConfigError(
+            "router_logits", [], "must hold one array a MoE layer", "save the raw router_logits"
+        )
     router, experts = Router.of(model), model.need("experts", "route tokens")
     if router.has_bias and bias is None:
         raise ConfigError(
@@ -145,6 +163,10 @@ def from_router_logits(
             f"is needed: {model.name or 'this model'} picks by score + e_score_correction_bias",
             "save each layer's bias [experts] beside the logits, as 'bias'",
         )
+    if not logits:
+        raise ConfigError("router_logits", "no array", "must be one array a MoE layer", "save the logits")
+    if bias is not None and len(bias) < len(logits):
+        raise ConfigError("bias", f"{len(bias)} rows", f"must be one a layer of {len(logits)}", "save all")
     found = []
     for layer, each in enumerate(logits):
         if each.ndim != 2 or each.shape[1] != experts or not np.isfinite(each).all():

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from tracer.expected_traffic import expected_traffic, with_tokens
+from tracer.expected_traffic import expected_traffic
 from tracer.hop import HopKind, Part
 from tracer.plan import Contract
+from tracer.step_rows import with_tokens
 
 if TYPE_CHECKING:
     from tracer.axis_traffic import AxisTraffic

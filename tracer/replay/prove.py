@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tracer.replay.watch import Watch
     from tracer.scenario import Scenario
 
-MAX_WEIGHTS = 1 << 28
+MAX_WEIGHTS = 1 << 25
+MAX_GPUS = 1 << 11
 MAX_ROW_LAYERS = 1 << 16
 
 
@@ -143,11 +144,15 @@ def count_weights(scenario: Scenario) -> int:
 
 
 def check_size(scenario: Scenario) -> None:
-    """Refuse a model whose weights would not fit as float64.
+    """Refuse a model whose weights would not fit as float64, and a mesh of too many virtual GPUs.
 
     Raises:
-        ConfigError: above ``MAX_WEIGHTS`` weights.
+        ConfigError: above ``MAX_WEIGHTS`` weights, or ``MAX_GPUS`` GPUs.
     """
+    world = scenario.mesh.world_size
+    if world > MAX_GPUS:
+        rule = f"is more than the {MAX_GPUS:,} GPUs that a replay runs"
+        raise ConfigError("world_size", world, rule, "take a smaller mesh, such as fewer replicas")
     total = count_weights(scenario)
     if total > MAX_WEIGHTS:
         raise ConfigError(

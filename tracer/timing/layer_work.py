@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.expected_moe import dispatched_rows
 from tracer.plan import Contract
+from tracer.step_rows import step_rows
 from tracer.timing.operators import (
     ExpertLoad,
     Operator,
@@ -34,7 +35,7 @@ class LayerWork:
 
 
 def layer_work(scenario: Scenario, batch: Batch, parts: int = 1) -> LayerWork:
-    """Work on one of ``parts`` equal parts of ``batch``; ``scenario``'s prompt has the part's rows.
+    """Work on one of ``parts`` equal parts of ``batch``; ``scenario``'s pass has the part's rows.
 
     CP ranks share a replica's rows, TP ranks heads and (with SP) the rows outside attention. All replicas
     have as much.
@@ -45,7 +46,7 @@ def layer_work(scenario: Scenario, batch: Batch, parts: int = 1) -> LayerWork:
     model, mesh = scenario.need_model(), scenario.mesh
     tp, cp, unstated = mesh.size_of("tp"), mesh.size_of("cp"), WeightFormat(scenario.dtype.weights)
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
-    rows = dispatched_rows(scenario, scenario.landing.padded)
+    rows = dispatched_rows(scenario, step_rows(scenario))
     dense: tuple[Operator, ...] = ()
     if model.moe_layers < model.layers:
         split = scenario.dense_tp

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import whole_number
 from tracer.expected_traffic import ExpectedTraffic, expected_traffic
 from tracer.hop import HopKind
+from tracer.step_rows import step_rows, with_tokens
 from tracer.timing.batch import Batch
-from tracer.timing.decode_traffic import rows_scenario, step_traffic
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
 from tracer.timing.links import LinkRates
@@ -54,8 +54,8 @@ class PassTime:
     @property
     def attention_seconds(self) -> float:
         """Attention of a layer with its TP and CP traffic."""
-        traffic = self.axis_seconds("tp", "attention") + self.axis_seconds("cp", "attention")
-        return self.attention.seconds + traffic
+        met = self.axis_seconds("cp", "attention", HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN)
+        return self.attention.seconds + self.axis_seconds("tp", "attention") + met
 
     @property
     def moe_times(self) -> MoeTimes | None:
@@ -190,10 +190,9 @@ def pass_time(
     rows = -(-batch.tokens // whole_number("parts", parts))
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
-    placed = replace(scenario, cluster=cluster)
-    sized = rows_scenario(placed, rows)
+    sized = with_tokens(replace(scenario.with_phase(batch.phase), cluster=cluster), rows)
     work = layer_work(sized, batch, parts)
-    traffic = _traffic(placed, batch, rows) if like is None else _scaled(like.traffic, sized)
+    traffic = expected_traffic(sized) if like is None else _scaled(like.traffic, sized)
     return PassTime(
         rows,
         layer_time(work.attention, hardware),
@@ -207,20 +206,14 @@ def pass_time(
     )
 
 
-def _traffic(scenario: Scenario, batch: Batch, rows: int) -> ExpectedTraffic:
-    """Traffic of a pass of ``rows`` rows a replica."""
-    if batch.phase == "decode":
-        return step_traffic(scenario, rows)
-    return expected_traffic(rows_scenario(scenario, rows))
-
-
 def _scaled(traffic: ExpectedTraffic, scenario: Scenario) -> ExpectedTraffic:
     """The traffic of another number of tokens: everything but pulled weights is in proportion."""
-    factor = scenario.landing.padded / traffic.tokens
+    rows = step_rows(scenario)
+    factor = rows / traffic.tokens
     lines = tuple(
         line
         if line.part == HopKind.WEIGHT_PULL
         else replace(line, **{name: getattr(line, name) * factor for name in _PROPORTIONAL})
         for line in traffic.lines
     )
-    return replace(traffic, scenario=scenario, tokens=scenario.landing.padded, lines=lines)
+    return replace(traffic, scenario=scenario, tokens=rows, lines=lines)

@@ -12,6 +12,7 @@ from tracer.timing.published_dwdp import (
     compare_window,
 )
 from tracer.timing.published_nccl import KINDS, compare_nccl
+from tracer.timing.published_serving import PASSES, STATED, compare_serving
 from tracer.weight_format import WeightFormat
 
 DEEPEP_PROFILES = {
@@ -38,7 +39,9 @@ def all_comparisons() -> tuple[Comparison, ...]:
         compare_breakdown(),
         compare_synchronization(),
     ]
-    return (*links, *collectives, *weights)
+    gains = [compare_serving("tps_gpu", passes) for passes in (*PASSES, STATED)]
+    serving = [*gains, *(compare_serving("ttft", passes) for passes in PASSES)]
+    return (*links, *collectives, *weights, *serving)
 
 
 def summary(comparisons: tuple[Comparison, ...]) -> str:

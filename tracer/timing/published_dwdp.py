@@ -1,8 +1,8 @@
-"""What was published of DWDP beside ours: roofline, breakdown, synchronization; serving as it stands."""
+"""What was published of DWDP beside ours: roofline, breakdown, synchronization; SGLang's as it stands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tracer.cluster import Link
@@ -101,7 +101,7 @@ def compare_breakdown() -> Comparison:
     data = published("dwdp")
     rows = [
         Row(f"{mode} {category}", value, ours[category] * 1e3, "ms")
-        for mode, ours in _iteration().items()
+        for mode, ours in context_iteration(breakdown_batch()).items()
         for category, value in ((r["category"], r[mode.lower()]) for r in data["breakdown"]["rows"])
         if category in ours and value
     ]
@@ -114,16 +114,16 @@ def compare_breakdown() -> Comparison:
     return Comparison("DWDP, one context iteration", data["source"], setting, assumptions, tuple(rows))
 
 
-def _iteration() -> dict[str, dict[str, float]]:
-    """Seconds of each category over all layers, by contract."""
-    group, batch = source_group("distinct", WeightFormat.NVFP4), breakdown_batch()
+def context_iteration(batch: Batch) -> dict[str, dict[str, float]]:
+    """Seconds of each category of one context pass over all layers, by contract; ``batch`` is a rank's."""
+    group = source_group("distinct", WeightFormat.NVFP4)
     found = contest(group, batch)
     dense = layer_time(
         dense_layer(group.spec, batch, output=group.output_weights), group.hardware, rows=False
     )
     moe = group.spec.moe_layers
     few = group.spec.layers - moe
-    result = {}
+    result: dict[str, dict[str, float]] = {}
     for mode, layer in (("DEP", found.dep), ("DWDP", found.dwdp)):
         gemms = moe * sum(layer.of(name) for name in (*_PROJECTIONS, "shared expert"))
         gemms += few * sum(dense.of(name) for name in (*_PROJECTIONS, "dense FFN"))
@@ -170,21 +170,6 @@ def compare_synchronization() -> Comparison:
         f"70 % gives {waiting_share(sync['ranks'], sync['cv'], variable_share=0.7).share:.1%}"
     )
     return Comparison("DWDP, synchronization", data["source"], sync["setting"], assumptions, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class ServingPoint:
-    """One published serving point: throughput and first token together, as the source measured them."""
-
-    tokens_per_s_user: str
-    tps_gpu: float
-    dep_ttft_ms: float
-    dwdp_ttft_ms: float
-
-
-def serving_points() -> tuple[ServingPoint, ...]:
-    """TPS/GPU gain and median TTFT at nearby per-user speeds; measured, and not predicted here."""
-    return tuple(ServingPoint(**row) for row in published("dwdp")["serving"]["rows"])
 
 
 def sglang_prefill() -> dict[str, Any]:

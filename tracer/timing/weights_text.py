@@ -1,4 +1,4 @@
-"""Tokens against weights as text: crossovers, contention, rendezvous, and serving as published."""
+"""Tokens against weights as text: crossovers, contention, rendezvous, and serving."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tracer.timing.dwdp_buffers import run_pass
 from tracer.timing.dwdp_contention import SLICE_BYTES, Stretch, stretch
 from tracer.timing.dwdp_crossover import crossover_table
 from tracer.timing.moe_setup import MoeGroup
-from tracer.timing.published_dwdp import copy_rate, serving_points, sglang_prefill, source_group
+from tracer.timing.published_dwdp import copy_rate, sglang_prefill, source_group
+from tracer.timing.published_serving import MODES, predicted, serving_points, tps_gpu_gain
 
 BATCHES = (1, 2, 4, 8)
 _ATTENTION = ("attention projections", "attention core", "attention output")
@@ -66,17 +67,20 @@ def contention_lines(group: MoeGroup) -> Iterator[str]:
 
 
 def serving_lines() -> Iterator[str]:
-    """Throughput and first token as published, both columns, not predicted here."""
-    yield "serving, as published and not predicted (DeepSeek-R1 NVFP4, 8K in, 1K out)"
-    yield f"  {'tokens/s/user':<15}{'TPS/GPU':>9}{'TTFT, tokens':>15}{'TTFT, weights':>15}"
+    """Throughput and first token as published, and in brackets as predicted; SGLang's as published."""
+    yield "serving as published, and in brackets as predicted with context passes as long as measured"
+    yield f"  {'tokens/s/user':<15}{'TPS/GPU':>15}{'TTFT, tokens':>22}{'TTFT, weights':>22}"
     for point in serving_points():
-        yield (
-            f"  {point.tokens_per_s_user:<15}{point.tps_gpu:>8.2f}x{point.dep_ttft_ms:>12,.0f} ms"
-            f"{point.dwdp_ttft_ms:>12,.0f} ms"
-        )
+        gain = f"{point.tps_gpu:.2f}x ({tps_gpu_gain(point, 'measured'):.2f}x)"
+        stated = zip((point.dep_ttft_ms, point.dwdp_ttft_ms), MODES, strict=True)
+        shown = [
+            f"{first:,.0f} ({predicted(point, mode, 'measured').ttft_seconds * 1e3:,.0f}) ms"
+            for first, mode in stated
+        ]
+        yield f"  {point.tokens_per_s_user:<15}{gain:>15}{shown[0]:>22}{shown[1]:>22}"
     found = sglang_prefill()
     yield f"prefill alone, as published: {found['setting']}"
     yield f"  {'tokens a pass':<15}" + "".join(f"{prompt:>9,}" for prompt in found["prompts"])
     for limit, row in zip(found["max_tokens"], found["speedup"], strict=True):
-        shown = ("-" if value is None else f"{value:.2f}x" for value in row)
-        yield f"  {limit:<15,}" + "".join(f"{cell:>9}" for cell in shown)
+        cells = ("-" if value is None else f"{value:.2f}x" for value in row)
+        yield f"  {limit:<15,}" + "".join(f"{cell:>9}" for cell in cells)

@@ -1,0 +1,60 @@
+"""How many rows a replica puts through one forward pass: a prompt, or in decode a token of each request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tracer.errors import whole_number
+
+if TYPE_CHECKING:
+    from tracer.scenario import Scenario
+
+
+def step_rows(scenario: Scenario) -> int:
+    """T of the closed forms, padding included: the prompt's rows, or those of all CP ranks' batches.
+
+    >>> from tracer.presets import load_scenario
+    >>> step_rows(load_scenario("six-cuts")), step_rows(load_scenario("six-cuts-decode"))
+    (64, 4)
+    """
+    if scenario.decodes:
+        return scenario.mesh.size_of("cp") * scenario.decode_landing.padded
+    return scenario.landing.padded
+
+
+def step_tokens(scenario: Scenario) -> int:
+    """The same without padding."""
+    if scenario.decodes:
+        return scenario.mesh.size_of("cp") * scenario.decode_landing.batch
+    return scenario.token.prompt
+
+
+def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
+    """The same scenario with ``tokens`` tokens a replica; the token followed stays inside them.
+
+    In decode they are requests, one new token each, spread over the CP ranks.
+
+    Raises:
+        ConfigError: when ``tokens`` is not a whole number of at least 1.
+    """
+    whole_number("tokens", tokens)
+    token = replace(scenario.token, gpu=None, replica=scenario.replica, position=scenario.position)
+    if scenario.decodes:
+        batch = -(-tokens // scenario.mesh.size_of("cp"))
+        slot = min(scenario.slot or 0, batch - 1)
+        return replace(scenario, token=replace(token, batch=batch, slot=slot))
+    position = min(scenario.position, tokens - 1)
+    return replace(scenario, token=replace(token, prompt=tokens, position=position))
+
+
+def pass_words(scenario: Scenario) -> str:
+    """What one pass is called in the scenario's phase."""
+    return "decode step" if scenario.decodes else "forward pass"
+
+
+def rows_words(scenario: Scenario, rows: int) -> str:
+    """What T stands for in the scenario's phase, with its number."""
+    if scenario.decodes:
+        return f"decode: T = {rows:,} padded new tokens a replica, one of each request of a step"
+    return f"prefill: T = {rows:,} padded tokens a replica"
