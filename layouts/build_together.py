@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracer.link_loads import LinkLoad
     from tracer.several import SharedTally, Step, Trips
 
-MAX_DRAWN_TRANSFERS = 300_000
+MAX_SHARED = 300_000
 Ride = tuple[int, int, str, str, int]
 
 
@@ -28,13 +28,13 @@ def check_room(trips: Trips) -> None:
     """A map of several tokens has a size.
 
     Raises:
-        ConfigError: when the tokens make more transfers than ``MAX_DRAWN_TRANSFERS`` together.
+        ConfigError: when the tokens make more hops and transfers than ``MAX_SHARED`` together.
     """
     count = 0
     for number, trip in enumerate(trips.trips):
-        count += sum(len(hop.transfers) for hop in trip.hops)
-        if count > MAX_DRAWN_TRANSFERS:
-            rule = f"make more than the {MAX_DRAWN_TRANSFERS:,} transfers that one map draws"
+        count += sum(1 + len(hop.transfers) for hop in trip.hops)
+        if count > MAX_SHARED:
+            rule = f"make more than the {MAX_SHARED:,} hops and transfers that one map draws"
             fix = f"draw {number:,} of them or fewer" if number else "draw one token alone"
             raise ConfigError("tokens", f"{len(trips.trips)} tokens", rule, fix)
 

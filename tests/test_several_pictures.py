@@ -213,8 +213,10 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.build_together.MAX_DRAWN_TRANSFERS", 300)
-    with pytest.raises(ConfigError, match=r"make more than the 300 .*; draw 3 of them or fewer"):
+    monkeypatch.setattr("layouts.build_together.MAX_SHARED", 300)
+    with pytest.raises(
+        ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
+    ):
         build_scene(trips)
 
 
