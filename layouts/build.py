@@ -53,6 +53,8 @@ def build_scene(journey: Trip | Trips, *, all_lines: bool = False) -> Scene:
 
 def _scene_of_several(trips: Trips, all_lines: bool) -> Scene:
     """The same of several tokens; boxes are taller, to hold their numbers."""
+    for trip in trips.trips:
+        _check_drawable(trip)
     check_room(trips)
     first = trips.trips[0]
     ranks = {rank for trip in trips.trips for rank in _ranks_of(trip)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracer.link_loads import LinkLoad
     from tracer.several import SharedTally, Step, Trips
 
-MAX_DRAWN_TRANSFERS = 300_000
+MAX_SHARED = 300_000
 Ride = tuple[int, int, str, str, int]
 
 
@@ -28,13 +28,13 @@ def check_room(trips: Trips) -> None:
     """A map of several tokens has a size.
 
     Raises:
-        ConfigError: when the tokens make more transfers than ``MAX_DRAWN_TRANSFERS`` together.
+        ConfigError: when the tokens make more hops and transfers than ``MAX_SHARED`` together.
     """
     count = 0
     for number, trip in enumerate(trips.trips):
-        count += sum(len(hop.transfers) for hop in trip.hops)
-        if count > MAX_DRAWN_TRANSFERS:
-            rule = f"make more than the {MAX_DRAWN_TRANSFERS:,} transfers that one map draws"
+        count += sum(1 + len(hop.transfers) for hop in trip.hops)
+        if count > MAX_SHARED:
+            rule = f"make more than the {MAX_SHARED:,} hops and transfers that one map draws"
             fix = f"draw {number:,} of them or fewer" if number else "draw one token alone"
             raise ConfigError("tokens", f"{len(trips.trips)} tokens", rule, fix)
 
@@ -104,7 +104,7 @@ def _shared_hop(
     together = Together(
         step.tokens,
         tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings),
-        busy_link(next(iter(step.links), None)),
+        busy_link(step.busiest),
     )
     return HopScene(
         index=index,
@@ -136,7 +136,7 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
     for token, hop in step.hops:
         times = phases(hop, ring=is_ring(trips.trips[token].scenario, hop))
         for transfer, phase in zip(hop.transfers, times, strict=True):
-            key = (transfer.src, transfer.dst, str(transfer.tier), str(transfer.role), phase)
+            key = (transfer.src, transfer.dst, transfer.tier, transfer.role, phase)
             sizes, tokens = rides.setdefault(key, ([], {}))
             sizes.append(transfer.bytes)
             tokens[token] = None
@@ -147,8 +147,8 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
             destination=destination,
             payload_bytes=sum(sizes),
             seconds=transfer_seconds(cluster.link(tier), sum(sizes)),
-            tier=tier,
-            role=role,
+            tier=str(tier),
+            role=str(role),
             why=f"{ROLES[role]}: {tokens_text(tuple(tokens))}",
             phase=phase,
             on_rail=tier != "ib" or same_rail,

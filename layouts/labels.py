@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def tokens(indices: Sequence[int]) -> str:
 
 
 def _numbered(numbers: Sequence[int], word: str) -> str:
+    if sum(after != before + 1 for before, after in pairwise(numbers)) >= MANY:
+        return f"{len(numbers):,} {word}s"
     text = runs_text(numbers).split(", ")
     if len(numbers) == 1:
         return f"{word} {text[0]}"

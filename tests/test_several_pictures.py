@@ -28,6 +28,7 @@ from layouts.raster import to_gif
 from layouts.svg import map_svg
 from tracer import ConfigError, load_scenario, take_trip
 from tracer.kv_owners import kv_owners
+from tracer.link_loads import link_loads
 from tracer.several import Trips, take_trips
 from tracer.trip_text import format_bytes
 
@@ -116,10 +117,10 @@ def test_counters_and_moves_are_the_engines(trips: Trips) -> None:
         if hop.together:
             assert hop.together.tokens == step.tokens
             assert dict(hop.together.meetings) == {each.gpu: each.tokens for each in step.meetings}
-            if step.links:
-                busiest = hop.together.busiest
-                assert busiest is not None
-                assert busiest.payload_bytes == max(link.bytes for link in step.links)
+            loads = link_loads(step.hops)
+            assert step.busiest == (loads[0] if loads else None)
+            busiest = hop.together.busiest
+            assert (busiest.payload_bytes if busiest else None) == (loads[0].bytes if loads else None)
 
 
 @FEW
@@ -212,8 +213,10 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.build_together.MAX_DRAWN_TRANSFERS", 300)
-    with pytest.raises(ConfigError, match=r"make more than the 300 .*; draw 3 of them or fewer"):
+    monkeypatch.setattr("layouts.build_together.MAX_SHARED", 300)
+    with pytest.raises(
+        ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
+    ):
         build_scene(trips)
 
 

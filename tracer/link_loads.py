@@ -11,6 +11,9 @@ from tracer.hop import Hop, HopKind
 if TYPE_CHECKING:
     from tracer.cluster import Cluster
 
+_Link = tuple[int, int, str]
+_Carried = tuple[list[int], dict[int, None]]
+
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
@@ -46,19 +49,35 @@ class PortLoad:
 
 def link_loads(hops: Iterable[tuple[int, Hop]]) -> tuple[LinkLoad, ...]:
     """Loads of all pairs from (token index, hop) pairs, most bytes first; pulled weights are left out."""
-    found: dict[tuple[int, int, str], tuple[list[int], dict[int, None]]] = {}
+    loads = (_load(link, carried) for link, carried in _carried(hops).items())
+    return tuple(sorted(loads, key=lambda load: (-load.bytes, load.src, load.dst)))
+
+
+def busiest_link(hops: Iterable[tuple[int, Hop]]) -> LinkLoad | None:
+    """The first of :func:`link_loads` without the others; None where nothing moves."""
+    found = _carried(hops)
+    if not found:
+        return None
+    link = min(found, key=lambda link: (-sum(found[link][0]), link[0], link[1]))
+    return _load(link, found[link])
+
+
+def _carried(hops: Iterable[tuple[int, Hop]]) -> dict[_Link, _Carried]:
+    """Bytes of each transfer and the tokens, by link."""
+    found: dict[_Link, _Carried] = {}
     for token, hop in hops:
         if hop.kind is HopKind.WEIGHT_PULL:
             continue
         for move in hop.transfers:
-            sizes, tokens = found.setdefault((move.src, move.dst, str(move.tier)), ([], {}))
+            sizes, tokens = found.setdefault((move.src, move.dst, move.tier), ([], {}))
             sizes.append(move.bytes)
             tokens[token] = None
-    loads = (
-        LinkLoad(src, dst, tier, sum(sizes), len(sizes), tuple(tokens))
-        for (src, dst, tier), (sizes, tokens) in found.items()
-    )
-    return tuple(sorted(loads, key=lambda load: (-load.bytes, load.src, load.dst)))
+    return found
+
+
+def _load(link: _Link, carried: _Carried) -> LinkLoad:
+    (src, dst, tier), (sizes, tokens) = link, carried
+    return LinkLoad(src, dst, str(tier), sum(sizes), len(sizes), tuple(tokens))
 
 
 def port_loads(links: Iterable[LinkLoad], cluster: Cluster) -> tuple[PortLoad, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.hop import Hop
-from tracer.link_loads import LinkLoad, PortLoad, link_loads, port_loads
+from tracer.link_loads import LinkLoad, PortLoad, busiest_link, link_loads, port_loads
 from tracer.trip import Trip, take_trip
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class Step:
         return tuple(token for token, _ in self.hops)
 
     @property
-    def links(self) -> tuple[LinkLoad, ...]:
-        """What each link carries in this hop, most bytes first; pulled weights are left out."""
-        return link_loads(self.hops)
+    def busiest(self) -> LinkLoad | None:
+        """The link that carries most bytes in this hop; pulled weights are left out."""
+        return busiest_link(self.hops)
 
     @property
     def meetings(self) -> tuple[Meeting, ...]:
