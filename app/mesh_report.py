@@ -32,10 +32,16 @@ def _values(tables: Payload, given: Payload) -> Payload:
     found = {
         f"{table}.{key}": value
         for table in ("mesh", "cluster", "token")
-        for key, value in tables.get(table, {}).items()
+        for key, value in _table(tables, table).items()
     }
-    model = given.get("model") or {}
+    model = _table(given, "model")
     return found | {"model.preset": model.get("preset", ""), "model.name": model.get("name", "")}
+
+
+def _table(tables: Payload, name: str) -> Payload:
+    """A table of the scenario; empty where the address put something else in its place."""
+    found = tables.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _what_it_does(scenario: Scenario) -> Payload:

@@ -16,7 +16,7 @@ from test_census_trips import assert_same
 from tracer.presets import load_scenario
 from tracer.scenario import Scenario
 
-TRIPS, CENSUSES = 60, 24
+TRIPS, CENSUSES = 30, 12
 Tables = dict[str, Any]
 
 

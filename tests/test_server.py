@@ -174,10 +174,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 #: One of each kind; all sizes go through the command line.
-HUGE = (
-    "dp 10^12", "ep 10^4", "tp 10^3", "cp 10^4", "pp 10^3", "layers 4096", "experts 32000", "prompt 10^12",
-    "dwdp",
-)  # fmt: skip
+HUGE = ("dp 10^12", "ep 10^4", "pp 10^3", "layers 4096", "experts 32000", "prompt 10^12")
 BOUNDS = [name for name in sorted(BUILDERS) if name not in ("presets", "learn", "quiz", "flags", "numbers")]
 
 
@@ -197,6 +194,13 @@ def test_no_mesh_keeps_others_waiting(client: FlaskClient, name: str) -> None:
             address = f"/api/{name}?{urlencode(query)}"
             answer = judged(lambda address=address: client.get(address))
             assert answer.status_code == 200, (size, json.dumps(answer.json)[:200])
+
+
+@pytest.mark.parametrize("table", ["mesh", "cluster", "token", "model"])
+def test_a_number_where_a_table_belongs_is_refused_by_name(client: FlaskClient, table: str) -> None:
+    answer = client.get(f"/api/mesh?{table}=8").json
+    assert answer is not None
+    assert answer["wrong"]["field"] == table
 
 
 @pytest.mark.parametrize("change", ["mesh.dp=1000&mesh.ep=16", "model.experts=1600", "model.top_k=17"])

@@ -167,6 +167,6 @@ def _override(tables: dict[str, Any], text: str) -> None:
         raise ConfigError("--set", text, "must be TABLE.KEY=VALUE", "write --set mesh.sp=off")
     try:
         value = tomllib.loads(f"value = {raw}")["value"]
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # no TOML, or numbers and nesting beyond what is read
         value = raw.strip()
     _change(tables, table, key, value)
