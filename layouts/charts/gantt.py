@@ -21,6 +21,7 @@ KIND_COLOURS = (
     "#3b6fd4", "#d98a1f", "#e6b86a", "#7d8597", "#2a9d74", "#b04fb3", "#cf4310", "#5d6378",
 )  # fmt: skip
 MAX_LABELS = 2_000
+GAP = 0.08
 _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -55,6 +56,8 @@ def _bars(
         base=_spec(_small(timeline.start[chosen] / scale)),
         x=_small(timeline.seconds[chosen] / scale),
         y=timeline.row[chosen].astype(np.int8 if len(timeline.rows) <= 128 else np.int32),
+        # Left alone, plotly makes the bars of a kind as wide as its rows are apart.
+        width=1 - GAP,
         hovertext=text,
         hovertemplate=f"{name}<br>from %{{base:.4g}} {unit}, %{{x:.4g}} {unit}<extra></extra>",
         marker_line_width=0,
@@ -83,7 +86,7 @@ def _layout(timeline: Timeline, unit: str) -> dict[str, Any]:
     return {
         "title_text": timeline.title,
         "barmode": "overlay",
-        "bargap": 0.08,
+        "bargap": GAP,
         "xaxis_title_text": f"time ({unit})",
         "yaxis": {
             "autorange": "reversed",

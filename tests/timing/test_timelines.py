@@ -108,6 +108,8 @@ def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
         base = trace["base"]
         found += np.frombuffer(base64.b64decode(base["bdata"]), kinds[base["dtype"][0]]).tolist()
     assert sorted(found) == sorted(schedule.start.tolist())
+    # A kind that only some rows have is as tall as any other.
+    assert {trace["width"] for trace in figure["data"]} == {1 - figure["layout"]["bargap"]}
 
 
 def test_the_roofline_chart_shows_roof_and_points():
