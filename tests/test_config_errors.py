@@ -134,8 +134,8 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
         ),
         (
             "deepseek_v3",
-            {"num_experts_per_tok": 999},
-            "config.num_experts_per_tok=999 must be at most experts=256",
+            {"num_experts_per_tok": 129, "n_routed_experts": 128},
+            "config.num_experts_per_tok=129 must be at most experts=128",
         ),
         (
             "deepseek_v3",
