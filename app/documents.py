@@ -126,8 +126,12 @@ def _picture(
     hops = hop_count(journey)
     file = options.get("file", f"{Path(source).stem}.svg")
     hop = options.get("hop", "")
-    if not file.endswith(".svg") or not (hop == "" or (hop.isascii() and hop.isdigit() and int(hop) < hops)):
-        rule = f"must name an .svg file and a hop from 0 to {hops - 1}"
+    if (
+        not file.endswith(".svg")
+        or Path(file).is_absolute()
+        or not (hop == "" or (hop.isascii() and hop.isdigit() and int(hop) < hops))
+    ):
+        rule = f"must name an .svg file beside the document and a hop from 0 to {hops - 1}"
         raise ConfigError(where, f"file={file} hop={hop}", rule, "write file=trip.svg hop=0")
     number = int(hop) if hop else None
     content = format_of(Path(file))(journey, number)

@@ -121,3 +121,15 @@ def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.Monke
     answer = command("census", "six-cuts", "--tokens", "64", "--threads", "1", "--json")
     assert answer.code == 1
     assert "PARTIAL" in json.loads(answer.out)["notes"][0]
+
+
+def test_a_document_names_no_place_of_its_own_for_pictures(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere" / "a.svg"
+    place.parent.mkdir()
+    (tmp_path / "out.md").write_text(
+        f"<!-- tokentrip: picture six-cuts file={place} -->\n<!-- /tokentrip -->\n"
+    )
+    answer = command("export", "--fill", str(tmp_path / "out.md"))
+    assert answer.code == 2
+    assert "must name an .svg file beside the document" in answer.err
+    assert not place.exists()

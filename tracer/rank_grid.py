@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.integer[Any]]
 
+MAX_RANKS = 1 << 60
 MAX_LISTED_RANKS = 1 << 20
 """Listing every group of more ranks than this is refused; one rank's own groups never are."""
 
@@ -100,7 +101,8 @@ class RankGrid:
     [3, 7, 11, 15]
 
     Raises:
-        ConfigError: for a repeated axis, or a size that is not a whole number of at least 1.
+        ConfigError: for a repeated axis, or a size that is not a whole number of at least 1, or more
+            than ``MAX_RANKS`` ranks.
     """
 
     names: tuple[str, ...]
@@ -124,6 +126,9 @@ class RankGrid:
             whole_number(name, size)
             strides.append(stride)
             stride *= size
+            if stride > MAX_RANKS:
+                rule = f"makes more than the {MAX_RANKS:,} ranks that can be counted"
+                raise ConfigError(name, size, rule, "take a smaller one")
         object.__setattr__(self, "strides", tuple(strides))
         object.__setattr__(self, "size", stride)
         object.__setattr__(self, "_size_by_name", dict(zip(self.names, self.sizes, strict=True)))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 1 << 29
 MAX_COUNT_BYTES = 1 << 29
-MAX_CENSUS_RANKS, MAX_SQUARE_CELLS = 1 << 13, 1 << 24
+MAX_CENSUS_RANKS, MAX_SQUARE_CELLS = 1 << 12, 1 << 23
 """A census keeps a few matrices over each stage's ranks, and walks the stages one by one."""
 WORD_BITS = 64
 
