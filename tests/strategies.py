@@ -18,11 +18,9 @@ Scenario = dict[str, Any]
 
 #: A scenario is some sixty draws: slow to draw, long where there are many slots.
 _BIG = [HealthCheck.too_slow, HealthCheck.data_too_large]
-#: For the comparison with the oracle: as many examples as the profile says, and ten times that in CI.
+#: For the comparison with the oracle: as many examples as the profile says, and 2,000 in CI.
 _IN_CI = settings.get_current_profile_name() == "ci"
-many = settings(
-    suppress_health_check=_BIG, max_examples=settings.default.max_examples * (10 if _IN_CI else 1)
-)
+many = settings(suppress_health_check=_BIG, max_examples=2_000 if _IN_CI else settings.default.max_examples)
 #: A tenth of them, for what holds of every trip whoever counts it.
 few = settings(suppress_health_check=_BIG, max_examples=max(100, settings.default.max_examples // 10))
 
