@@ -77,7 +77,7 @@ def test_two_orders_stand_beside_each_other(page: Page, explorer_url: str) -> No
     open_page(page, explorer_url + "traffic")
     page.get_by_label("Tokens a replica").fill("4096")
     page.get_by_label("Tokens a replica").press("Enter")
-    expect(page.get_by_text("T = 4,096 padded tokens")).to_be_visible()
+    expect(page.get_by_text("Sent per GPU in prefill: T = 4,096 padded tokens")).to_be_visible()
     page.get_by_label("Beside another order").select_option("tp-cp-pp-dp")
     scenario = with_tokens(load_scenario("six-cuts"), 4096)
     pair = [expected_traffic(each) for each in (scenario, with_order(scenario, "tp-cp-pp-dp"))]
