@@ -22,6 +22,20 @@ def sticks_out_or_is_small(page: Page) -> list[str]:
     return ([f"{wide} px too wide"] if wide else []) + small
 
 
+WIDTHS = [(360, 768), (1280, 1920)]
+"""Pages are opened at the first of each pair and widened to the second."""
+
+
+def problems_in_both_schemes(page: Page) -> list[str]:
+    """As :func:`serious_problems`, in light and then in dark; a page is loaded once for both."""
+    found = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.wait_for_timeout(300)
+        found += [f"{scheme}: {problem}" for problem in serious_problems(page)]
+    return found
+
+
 def serious_problems(page: Page) -> list[str]:
     """One line for each serious or critical finding on the page as it is now."""
     if not AXE.exists():
