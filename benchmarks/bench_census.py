@@ -193,7 +193,7 @@ def two_workers(path: Path, picks: int) -> Ratio:
             f"census of {picks / 1e9:.2f}e9 picks, two Dask workers against one",
             lambda: cluster_census(scenario, source, double),
             lambda: cluster_census(scenario, source, single),
-            rounds=4,
+            rounds=10,
             at_least=1.5,
         )
 
