@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layouts.build_together import busy_link, check_room, shared_hops, travellers
 from layouts.grid import TALL_BOX_HEIGHT, Grid, build_grid
 from layouts.marks import trip_marks
-from layouts.paths import Router
+from layouts.paths import Router, on_rail
 from layouts.phases import is_ring, phases
 from layouts.questions import question_about
 from layouts.scene import HopScene, Move, Scene
@@ -162,7 +162,6 @@ def _moves(context: Context, router: Router) -> Iterator[Move]:
             role=str(transfer.role),
             why=why,
             phase=phase,
-            on_rail=transfer.tier != "ib"
-            or cluster.island_index(transfer.src) == cluster.island_index(transfer.dst),
+            on_rail=on_rail(cluster, transfer.src, transfer.dst, transfer.tier),
             path=router.path(transfer.src, transfer.dst),
         )

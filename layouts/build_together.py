@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from layouts.labels import tokens as tokens_text
 from layouts.marks import trip_marks
+from layouts.paths import on_rail
 from layouts.phases import is_ring, phases
 from layouts.scene import BusyLink, HopScene, Marks, Move, Together, Traveller
 from layouts.words.together import ROLES, tell_together
@@ -141,7 +142,6 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
             sizes.append(transfer.bytes)
             tokens[token] = None
     for (source, destination, tier, role, phase), (sizes, tokens) in rides.items():
-        same_rail = cluster.island_index(source) == cluster.island_index(destination)
         yield Move(
             source=source,
             destination=destination,
@@ -151,7 +151,7 @@ def _moves(trips: Trips, step: Step, roads: _Roads) -> Iterator[Move]:
             role=str(role),
             why=f"{ROLES[role]}: {tokens_text(tuple(tokens))}",
             phase=phase,
-            on_rail=tier != "ib" or same_rail,
+            on_rail=on_rail(cluster, source, destination, tier),
             path=roads.path(source, destination),
             tokens=tuple(tokens),
         )

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from layouts.grid import BOX_WIDTH, GAP, Grid
 from layouts.scene import GpuBox
 
+if TYPE_CHECKING:
+    from tracer.cluster import Cluster
+
 NUDGE = 10.0
 ARC_LOW, ARC_HIGH = 10.0, 28.0
 TURN = 12.0
+
+
+def on_rail(cluster: Cluster, source: int, destination: int, tier: str) -> bool:
+    """False for an InfiniBand transfer that changes column."""
+    return tier != "ib" or cluster.island_index(source) == cluster.island_index(destination)
 
 
 @dataclass(frozen=True, slots=True)

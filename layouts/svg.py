@@ -12,7 +12,6 @@ from layouts.hop_svg import hop_layer, trip_layer
 from layouts.legend import legend, legend_height
 from layouts.scene import Band, Fold, GpuBox, Rail, Scene
 
-THEMES = ("auto", "light", "dark", "page")
 TITLE_HEIGHT, MARGIN = 64.0, 16.0
 LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
 MIN_WIDTH = 592.0  # room for the legend and the totals of a mesh of few columns
