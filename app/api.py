@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import flask
@@ -123,9 +124,15 @@ def gpu_payload(query: dict[str, str]) -> Payload:
 
 def presets_payload(query: dict[str, str]) -> Payload:
     """Presets that load here, each with its source."""
+    return {"presets": _presets()}
+
+
+@cache
+def _presets() -> list[dict[str, str | None]]:
+    """Every page asks for them, they never change, and to read them takes as long as a trip of 1,024 GPUs."""
     from tracer.presets import load_scenario, preset_names
 
-    return {"presets": [{"name": name, "source": load_scenario(name).source} for name in preset_names()]}
+    return [{"name": name, "source": load_scenario(name).source} for name in preset_names()]
 
 
 def mesh_payload(query: dict[str, str]) -> Payload:

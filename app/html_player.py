@@ -19,6 +19,7 @@ SCRIPTS = (
     "assets/dom.js",
     "assets/map_keys.js",
     "assets/crowd.js",
+    "assets/sheets.js",
     "assets/map.js",
     "assets/legend.js",
     "assets/together.js",

@@ -2,15 +2,20 @@
 
 A job runs in a process of its own; what it says of its progress, and its answer until it is fetched, lie
 in a folder that all workers of one host share. Nothing else is kept, and nothing outlives the folder.
+A job that nobody asks after any more, since its tab is closed, ends itself.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dash import ClientsideFunction, DiskcacheManager, Input, Output, dcc, html
+from dash import ClientsideFunction, DiskcacheManager, Input, Output, html
 
 from app.api import error_payload
 from tracer.errors import ConfigError
@@ -21,8 +26,43 @@ if TYPE_CHECKING:
 VARIABLE = "TOKENTRIP_JOBS"
 INTERVAL_MS = 400
 FOLDER_BYTES = 1 << 26
+LONELY_S = 90.0
+"""Seconds without a question after which a job's tab is taken to be closed: hidden tabs ask once a minute."""
+
+TEXT = "data-json"
+"""A property of plain HTML, where ``dcc.Store`` would bring all of Dash's core components to every page."""
 
 SetProgress = Callable[[tuple[str, str, str]], None]
+
+
+class WatchedManager(DiskcacheManager):
+    """Notes when a job was last asked after, and lets the job end itself when that is long ago."""
+
+    def get_progress(self, key: str) -> object:
+        """What Dash asks for every page that waits, several times a second."""
+        self._note(key)
+        return super().get_progress(key)  # type: ignore[no-untyped-call]
+
+    def call_job_fn(self, key: str, job_fn: Callable[..., None], args: object, context: object) -> int:
+        """Start a job, with a watch beside it."""
+
+        def watched(*given: object) -> None:
+            """The job in its process."""
+            threading.Thread(target=self._watch, args=(key,), daemon=True).start()
+            job_fn(*given)
+
+        self._note(key)
+        process: int = super().call_job_fn(key, watched, args, context)  # type: ignore[no-untyped-call]
+        return process
+
+    def _note(self, key: str) -> None:
+        self.handle.set(f"{key}-asked", time.time(), expire=2 * LONELY_S)
+
+    def _watch(self, key: str) -> None:
+        """In the job's process: end it at once when nobody has asked for long."""
+        while time.time() - (self.handle.get(f"{key}-asked") or 0.0) < LONELY_S:
+            time.sleep(LONELY_S / 60)
+        os._exit(0)
 
 
 def job_manager(folder: Path) -> DiskcacheManager:
@@ -39,11 +79,11 @@ def job_manager(folder: Path) -> DiskcacheManager:
     except (OSError, diskcache.Timeout) as error:
         rule = f"cannot be used for jobs: {error}"
         raise ConfigError(VARIABLE, str(folder), rule, "name a folder that can be written") from error
-    return DiskcacheManager(cache)  # type: ignore[no-untyped-call]
+    return WatchedManager(cache)  # type: ignore[no-untyped-call]
 
 
 def job_panel() -> html.Section:
-    """Progress and a button that cancels, shown while a job runs; stores carry question and answer."""
+    """Progress and a button that cancels, shown while a job runs; attributes carry question and answer."""
     label: dict[str, Any] = {"aria-label": "Background job"}
     name: dict[str, Any] = {"aria-label": "Progress"}
     return html.Section(
@@ -51,9 +91,7 @@ def job_panel() -> html.Section:
             html.P("starting …", id="job-said", role="status"),
             html.Progress(id="job-done", value="0", max="1", **name),
             html.Button("Cancel", id="job-cancel", type="button"),
-            dcc.Store(id="job-query"),
-            dcc.Store(id="job-answer"),
-            dcc.Store(id="job-shown"),
+            *(html.Div(id=name, hidden=True) for name in ("job-query", "job-answer", "job-shown")),
         ],
         id="job",
         className="job",
@@ -65,8 +103,8 @@ def job_panel() -> html.Section:
 def register_jobs(app: dash.Dash, manager: DiskcacheManager) -> None:
     """The callback that counts a batch, and the script that shows its answer."""
     app.callback(
-        Output("job-answer", "data"),
-        Input("job-query", "data"),
+        Output("job-answer", TEXT),
+        Input("job-query", TEXT),
         background=True,
         manager=manager,
         interval=INTERVAL_MS,
@@ -78,15 +116,17 @@ def register_jobs(app: dash.Dash, manager: DiskcacheManager) -> None:
     )(count_batch)
     app.clientside_callback(  # type: ignore[no-untyped-call]
         ClientsideFunction("tokentrip", "jobAnswered"),
-        Output("job-shown", "data"),
-        Input("job-answer", "data"),
+        Output("job-shown", TEXT),
+        Input("job-answer", TEXT),
         prevent_initial_call=True,
     )
 
 
-def count_batch(set_progress: SetProgress, asked: dict[str, Any]) -> dict[str, Any]:
-    """The batch page of ``asked["query"]``; an error of the reader's is an answer, as elsewhere."""
+def count_batch(set_progress: SetProgress, text: str) -> str:
+    """The batch page of a question, both JSON; an error of the reader's is an answer, as elsewhere."""
     from app.reports.batch import batch_report
+
+    asked = json.loads(text)
 
     def tell(done: int, blocks: int) -> None:
         """Progress, in blocks."""
@@ -96,4 +136,4 @@ def count_batch(set_progress: SetProgress, asked: dict[str, Any]) -> dict[str, A
         report = batch_report(asked["query"], progress=tell)
     except ConfigError as error:
         report = error_payload(error)
-    return {"turn": asked["turn"], "report": report}
+    return json.dumps({"turn": asked["turn"], "report": report})

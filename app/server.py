@@ -7,20 +7,20 @@ share, and long counts then run in the background.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dash
+import flask
 from dash import html
 
 from app.api import register_api
+from app.bundle import Bundle
 from app.export_api import register_exports
-from app.jobs import VARIABLE, job_manager, register_jobs
-from app.pages import register_pages
+from app.jobs import VARIABLE, job_manager, job_panel, register_jobs
+from app.pages import PAGES, title_of
 from app.security import add_headers
-
-if TYPE_CHECKING:
-    import flask
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -29,6 +29,7 @@ INDEX = """<!DOCTYPE html>
 <title>{%title%}</title>
 <link rel="icon" href="data:,">
 {%css%}
+<script src="SCRIPT"></script>
 </head>
 <body>
 {%app_entry%}
@@ -40,6 +41,19 @@ INDEX = """<!DOCTYPE html>
 </body>
 </html>
 """
+UNUSED = re.compile(r'<script src="[^"]*/dash/(?:dcc|dash_table)/[^"]*"></script>\s*')
+"""Components that Dash adds to every app, and that take longer to start than the explorer's own scripts."""
+
+
+class Explorer(dash.Dash):
+    """Dash with one frame for every page: a router in Dash's callbacks would cost a request more a page."""
+
+    def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]
+        """The HTML of a page, with its own title and without scripts that no page uses."""
+        parts["title"] = title_of(flask.request.path)
+        parts["scripts"] = UNUSED.sub("", parts["scripts"])
+        page: str = super().interpolate_index(**parts)  # type: ignore[no-untyped-call]
+        return page
 
 
 def create_app(jobs: Path | None = None) -> dash.Dash:
@@ -51,25 +65,28 @@ def create_app(jobs: Path | None = None) -> dash.Dash:
     Raises:
         ConfigError: when the folder cannot be used.
     """
-    app = dash.Dash(
+    scripts, styles = Bundle.of("js"), Bundle.of("css")
+    app = Explorer(
         __name__,
-        use_pages=True,
-        pages_folder="",
-        title="tokentrip",
         update_title="",
         compress=True,
         serve_locally=True,
         suppress_callback_exceptions=True,
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
-        index_string=INDEX,
+        index_string=INDEX.replace("SCRIPT", scripts.address),
+        assets_ignore=".",
+        external_stylesheets=[styles.address],
     )
-    pages = register_pages()
-    app.layout = html.Div([header(pages), html.Main(dash.page_container, id="main")], id="explorer")
     app.server.json.sort_keys = False
     folder = jobs or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     app.server.config[VARIABLE] = folder
+    content: list[html.Div | html.Section] = [html.Div(id="page", className="page")]
     if folder is not None:
+        content.append(job_panel())
         register_jobs(app, job_manager(folder))
+    app.layout = html.Div([header(), html.Main(content, id="main")], id="explorer")
+    for bundle in (scripts, styles):
+        bundle.register(app.server)
     register_api(app.server)
     register_exports(app.server)
     add_headers(app)
@@ -82,9 +99,12 @@ def create_server() -> flask.Flask:
     return server
 
 
-def header(pages: list[tuple[str, str]]) -> html.Header:
+def header() -> html.Header:
     """The brand, and a link a page."""
-    links = [html.A(name, href=path, className="nav-link", id=f"nav-{name.lower()}") for name, path in pages]
+    links = [
+        html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.name.lower()}")
+        for page in PAGES
+    ]
     label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(
         [

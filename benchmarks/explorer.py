@@ -16,11 +16,13 @@ from pathlib import Path
 import dash
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from app.server import create_app
+from app.pages import PAGES
 from benchmarks.ratios import Ratio, interleave, machine
 from tests.browser.explorer import NO_CHROMIUM, chromium_path, launch_chromium, serve
 
 ROUNDS = 5
+PAGE_ROUNDS = 12
+"""A page's time has a long tail on two shared cores, and the best of each side is compared."""
 WATCHED_MS = 3_000
 FRAME_BOUNDS = {32: 60.0, 256: 60.0, 1_024: 60.0, 4_096: 55.0, 1_048_576: 60.0}
 ROUNDING = 0.5
@@ -108,7 +110,7 @@ def ready(browser: Browser, url: str, empty: str) -> Ratio:
         "page ready with 1,024 GPUs, against an empty Dash page",
         lambda: open_page(browser, url + address(1_024), MAP),
         lambda: open_page(browser, empty, "#empty"),
-        rounds=ROUNDS,
+        rounds=PAGE_ROUNDS,
         at_most=1.5,
     )
 
@@ -170,8 +172,6 @@ def main() -> int:
     path = chromium_path()
     if path is None:
         raise SystemExit(NO_CHROMIUM)
-    create_app()
-    pages = [str(page["path"]) for page in dash.page_registry.values()]
     missed = 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -182,8 +182,9 @@ def main() -> int:
         for figure in run(browser, url, empty):
             print(figure, flush=True)
             missed += not figure.holds
-        for page in pages:
-            print(f"{page:<58} {min(quiet_ms(browser, url + page.lstrip('/')) for _ in range(3)):>9.0f} ms")
+        for page in PAGES:
+            best = min(quiet_ms(browser, url + page.path.lstrip("/")) for _ in range(3))
+            print(f"{page.path:<58} {best:>9.0f} ms")
     print(f"{missed} bounds missed")
     return 1 if missed else 0
 

@@ -10,20 +10,22 @@ from layouts.palette import DARK, LIGHT
 
 @dataclass(frozen=True, slots=True)
 class LeanPen(Pen):
-    """Light colours by class, and dark ones where the reader's system is dark; readers need CSS."""
+    """Colours by class, from a style sheet of its own or of the page around it; readers need CSS."""
 
     @classmethod
     def for_theme(cls, theme: str) -> Pen:
-        """A lean pen for ``auto``; the plain one for a fixed theme, which needs no classes.
+        """A lean pen for ``auto`` and ``page``; the plain one for a fixed theme, which needs no classes.
 
         Raises:
             ValueError: for an unknown theme.
         """
         plain = Pen.of(theme)
-        return cls(plain.colours, True, True) if theme == "auto" else plain
+        return cls(plain.colours, True, plain.own_style) if plain.classes else plain
 
     def style_sheet(self) -> str:
-        """Both colour schemes, and what an untouched GPU looks like."""
+        """Both colour schemes, and what an untouched GPU looks like; a page brings its own."""
+        if not self.own_style:
+            return ""
         return f"<style>{_rules(LIGHT)}@media (prefers-color-scheme:dark){{{_rules(DARK)}}}</style>"
 
     def fill(self, name: str) -> str:

@@ -9,6 +9,7 @@ from layouts.captions import busiest_line, counters, hop_title, trip_title
 from layouts.crowd_svg import several_hop_layer, several_trip_layer
 from layouts.draw import Pen
 from layouts.hop_svg import hop_layer, trip_layer
+from layouts.lean_pen import LeanPen
 from layouts.legend import legend, legend_height
 from layouts.scene import Band, Fold, GpuBox, Rail, Scene
 
@@ -60,7 +61,7 @@ def _layer(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
 
 def map_svg(scene: Scene) -> str:
     """The bare map for a page that colours it by class and lays its own marks over it."""
-    pen = Pen.of("page")
+    pen = LeanPen.for_theme("page")
     body = "".join(map_parts(scene, pen, touched=frozenset()))
     return document(scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("dash")
 pytest.importorskip("numba")
 
-from app.jobs import count_batch, job_manager
+from app.jobs import SetProgress, count_batch, job_manager
 from app.reports.batch import batch_report
 from app.server import create_app
 from tracer import ConfigError
 
 
+def asked(tell: SetProgress, query: dict[str, str], turn: int = 1) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(count_batch(tell, json.dumps({"query": query, "turn": turn})))
+    return found
+
+
 def test_a_job_tells_its_progress_and_answers_as_the_page_does() -> None:
     told: list[tuple[str, str, str]] = []
     query = {"tokens": "4096", "slots": "64"}
-    found = count_batch(told.append, {"query": query, "turn": 3})
-    assert found == {"turn": 3, "report": batch_report(query)}
+    found = asked(told.append, query, turn=3)
+    assert found == {"turn": 3, "report": json.loads(json.dumps(batch_report(query)))}
     # Eight layers of one block each, walked three times: as they lie, and before and after balancing.
     assert sorted(int(done) for done, _, _ in told) == list(range(1, 25))
     assert {blocks for _, blocks, _ in told} == {"24"}
@@ -31,12 +39,12 @@ def test_more_tokens_than_the_page_waits_for_are_only_offered() -> None:
     assert [block["kind"] for block in blocks] == ["job"]
     assert blocks[0]["start"] == "Count 65,537 tokens"
     told: list[tuple[str, str, str]] = []
-    found = count_batch(told.append, {"query": {"tokens": "65537"}, "turn": 1})["report"]
+    found = asked(told.append, {"tokens": "65537"})["report"]
     assert found["blocks"][0]["kind"] == "counts"
 
 
 def test_what_is_wrong_is_an_answer() -> None:
-    found = count_batch(lambda _: None, {"query": {"tokens": "4194305"}, "turn": 1})["report"]
+    found = asked(lambda _: None, {"tokens": "4194305"})["report"]
     assert found["error"]["text"].startswith("tokens='4194305' must be a whole number from 1 to 4,194,304")
 
 
@@ -44,6 +52,29 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"TOKENTRIP_JOBS=.*cannot be used for jobs.*can be written"):
         job_manager(tmp_path / "file" / "jobs")
+
+
+@pytest.mark.parametrize("asked_for_s", [0.0, 2.0])
+def test_a_job_ends_when_nobody_asks_for_it(
+    asked_for_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.LONELY_S", 0.6)
+    manager = job_manager(tmp_path)
+
+    def endless(*_: object) -> None:
+        while True:
+            time.sleep(0.01)
+
+    job = manager.call_job_fn("key", endless, {}, {})
+    end = time.monotonic() + asked_for_s
+    while time.monotonic() < end:
+        manager.get_progress("key")
+        assert manager.job_running(job)
+        time.sleep(0.05)
+    limit = time.monotonic() + 30
+    while manager.job_running(job):
+        assert time.monotonic() < limit, "the job goes on though nobody asks for it"
+        time.sleep(0.05)
 
 
 def test_nothing_runs_in_the_background_unless_a_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

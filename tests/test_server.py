@@ -26,6 +26,7 @@ from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
 from tracer.scenario_files import parse_text
 
+ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>alert(1)</script>"
 INSIDES = re.compile(r"Traceback|File \"|\.py\b|site-packages|werkzeug|flask", re.IGNORECASE)
 
@@ -53,6 +54,30 @@ def test_scripts_come_from_here_or_are_named_by_hash(client: FlaskClient) -> Non
         "'none'",
         "'none'",
     )
+
+
+@pytest.mark.parametrize("kind", ["js", "css"])
+def test_scripts_and_styles_are_one_file_each_that_may_be_kept(client: FlaskClient, kind: str) -> None:
+    address = re.search(rf"/tokentrip-[0-9a-f]{{16}}\.{kind}", client.get("/").text)
+    assert address
+    answer = client.get(address.group())
+    assert answer.cache_control.immutable
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "app" / "assets").glob(f"*.{kind}")]
+    assert sources
+    assert all(source in answer.text for source in sources)
+    assert re.search(r"/assets/", client.get("/").text) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "tokentrip: follow one token through a GPU mesh"),
+        ("/batch", "Batch · tokentrip"),
+        ("/nothing", "No such page · tokentrip"),
+    ],
+)
+def test_a_page_has_its_title_from_the_start(client: FlaskClient, path: str, title: str) -> None:
+    assert f"<title>{title}</title>" in client.get(path).text
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@
   }
 
   function parseSvg(text) {
-    return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    return document.adoptNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement);
   }
 
   function option(value, text, chosen) {

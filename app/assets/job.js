@@ -13,7 +13,7 @@
   function start(query, show, over) {
     turn += 1;
     asked = { turn, show, over };
-    window.dash_clientside.set_props("job-query", { data: { query, turn } });
+    window.dash_clientside.set_props("job-query", { "data-json": JSON.stringify({ query, turn }) });
   }
 
   // A job whose question is no longer asked is ended on the server as well.
@@ -23,7 +23,8 @@
     document.getElementById("job-cancel")?.click();
   }
 
-  function jobAnswered(answer) {
+  function jobAnswered(text) {
+    const answer = text && JSON.parse(text);
     if (answer && asked && answer.turn === asked.turn) {
       const { show } = asked;
       asked = null;

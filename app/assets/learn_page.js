@@ -12,7 +12,6 @@
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Learn" }), page.bar, page.body);
     page.go = (place) => { page.query = { ...core.scenarioQuery(page.query), ...place }; load(page); };
     load(page);
-    return { destroy: () => page.player?.destroy() };
   }
 
   function readProgress() {

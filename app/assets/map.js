@@ -7,19 +7,22 @@
   function createMap(data, handlers) {
     const { core, dom } = window.tokentrip;
     const [width, height] = data.size;
-    const base = dom.parseSvg(data.map);
-    base.setAttribute("role", "group");
+    const drawn = data.drawn ?? dom.parseSvg(data.map);
+    const label = drawn.getAttribute("aria-label");
+    for (const name of ["role", "aria-label"]) drawn.removeAttribute(name);
     const layer = () => dom.makeSvg("svg", { class: "layer", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const [boxes, marks, lights] = [0, 1, 2].map(() => dom.makeSvg("g"));
     const over = layer();
     over.append(boxes, marks, lights);
     const movers = layer();
     movers.classList.add("movers");
+    const gpus = new Map();
+    for (const group of drawn.querySelectorAll(".gpu")) gpus.set(Number(group.dataset.rank), group);
+    const base = dom.make("div", { class: "map-base", role: "group", "aria-label": label },
+      [drawn, ...window.tokentrip.sheets(data, gpus)]);
     const stage = dom.make("div", { class: "map-stage" }, [base, over, movers]);
     stage.style.setProperty("--natural", width + "px");
     const element = dom.make("div", { class: "map-frame" }, [stage]);
-    const gpus = new Map();
-    for (const group of base.querySelectorAll(".gpu")) gpus.set(Number(group.dataset.rank), group);
     const since = {
       touched: core.firstHops(data.hops, (hop) => hop.marks.new),
       owners: core.firstHops(data.hops, (hop) => hop.marks.kv),

@@ -15,7 +15,6 @@
     page.reset = (query) => { page.query = query; save(page); load(page); };
     window.tokentrip.startBar(page);
     load(page);
-    return { destroy: () => { clearTimeout(page.timer); page.abort?.abort(); } };
   }
 
   // Sizes that follow from others are left to follow.

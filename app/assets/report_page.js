@@ -18,9 +18,8 @@
     page.answer = (data) => answer(page, data);
     page.show = (data) => show(page, data);
     window.tokentrip.startBar(page);
-    const unwatch = window.tokentrip.watchTheme(() => page.charts.forEach((each) => each.draw()));
+    window.tokentrip.watchTheme(() => page.charts.forEach((each) => each.draw()));
     load(page);
-    return { destroy: () => { page.abort?.abort(); window.tokentrip.job.stop(); unwatch(); clear(page); } };
   }
 
   async function load(page) {
@@ -39,11 +38,15 @@
     page.body.classList.add("ready");
   }
 
+  function address(name, query) {
+    return "/api/" + name + window.tokentrip.core.formatQuery(query);
+  }
+
   // A file in use goes along with every question: the server keeps none.
   function ask(page, signal) {
     const { core, fetchJson } = window.tokentrip;
     const [[key, file] = []] = Object.entries(page.sent);
-    if (!file) return fetchJson("/api/" + page.name + core.formatQuery(page.query), signal);
+    if (!file) return fetchJson(address(page.name, page.query), signal);
     const query = core.formatQuery({ ...page.query, [key + "_file"]: file.name });
     return fetchJson("/api/" + page.name + query, signal, { method: "POST", body: file });
   }
@@ -89,5 +92,8 @@
       .flatMap(([text, path], index) => [index ? " · " : "", dom.make("a", { href: path + here, text })]));
   }
 
-  for (const name of Object.keys(PAGES)) window.tokentrip.definePage(name, (frame) => reportPage(name, frame));
+  for (const name of Object.keys(PAGES)) {
+    window.tokentrip.definePage(name, (frame) => reportPage(name, frame));
+    if (location.pathname === "/" + name) window.tokentrip.askEarly(address(name, window.tokentrip.core.parseQuery(location.search)));
+  }
 })();

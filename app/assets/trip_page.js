@@ -2,6 +2,7 @@
 // The trip page: address → trip → player, and back into the address.
 (function () {
   const WAIT_MS = 250;
+  const PRESETS = "/api/presets";
   const TOKEN_FIELDS = ["follow", "tokens"];
 
   function tripPage(frame) {
@@ -13,29 +14,28 @@
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
     window.tokentrip.carry(page.query);
     page.body.append(dom.make("p", { class: "loading", text: "Loading the trip …" }));
-    const onKey = (event) => page.player?.key(event);
-    document.addEventListener("keydown", onKey);
+    document.addEventListener("keydown", (event) => page.player?.key(event));
     page.change = (changes, keepHop) => change(page, changes, keepHop);
     page.save = () => save(page);
     page.asked = () => askedQuery(page);
     page.card = window.tokentrip.createGpuCard(page);
     loadPresets(page);
     load(page);
-    return { destroy: () => { page.player?.destroy(); document.removeEventListener("keydown", onKey); } };
   }
 
   async function loadPresets(page) {
-    const found = await window.tokentrip.fetchJson("/api/presets");
+    const found = await window.tokentrip.fetchJson(PRESETS);
     page.presets = found.presets || [];
     if (page.data) showToolbar(page);
   }
 
   async function load(page) {
     page.abort?.abort();
-    page.abort = new AbortController();
+    const { signal } = (page.abort = new AbortController());
     page.frame.setAttribute("aria-busy", "true");
     try {
-      const data = await window.tokentrip.fetchJson("/api/trip" + scenarioQuery(page), page.abort.signal);
+      const data = await window.tokentrip.fetchJson("/api/trip" + tripQuery(page.asked()), signal);
+      if (signal.aborted) return;
       if (data.error && page.asked().follow && TOKEN_FIELDS.includes(data.error.field)) return refuseTokens(page, data.error);
       if (data.error) showError(page, data.error);
       else showTrip(page, data);
@@ -46,9 +46,14 @@
     page.frame.removeAttribute("aria-busy");
   }
 
+  // The map's text as a picture: a big one takes a while, and an early answer has time.
+  function withDrawnMap(data) {
+    return data.map ? { ...data, drawn: window.tokentrip.dom.parseSvg(data.map) } : data;
+  }
+
   // Only what decides the trip is asked for; the hop, for one, is the player's.
-  function scenarioQuery(page) {
-    const { hop, speed, rank, ...asked } = page.asked();
+  function tripQuery(query) {
+    const { hop, speed, rank, ...asked } = query;
     return window.tokentrip.core.formatQuery(asked);
   }
 
@@ -155,4 +160,8 @@
   }
 
   window.tokentrip.definePage("trip", tripPage);
+  if (location.pathname === "/") {
+    window.tokentrip.askEarly("/api/trip" + tripQuery(window.tokentrip.core.parseQuery(location.search)), withDrawnMap);
+    window.tokentrip.askEarly(PRESETS);
+  }
 })();
