@@ -30,6 +30,8 @@ Progress = Callable[[int, int], None]
 BLOCK_PICKS = 1 << 20
 SMALL_BATCH = 1 << 22
 """Picks of a batch below which the kernel that serves every k and dtype is used: it is compiled once."""
+THREADED_PICKS = 1 << 14
+"""Picks a block below which one thread counts alone: several would only wait for each other's Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,11 @@ def count_blocks(
                 progress(next(done), len(blocks))
         return own
 
-    with ThreadPoolExecutor(max(1, min(threads, len(blocks)))) as pool:
-        futures = [pool.submit(work) for _ in range(max(1, min(threads, len(blocks))))]
+    picks = sum(block.stop - block.start for block in blocks) * walk.picks.top_k
+    useful = min(threads, len(blocks)) if picks >= len(blocks) * THREADED_PICKS else 1
+    workers = max(1, useful)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work) for _ in range(workers)]
         try:
             wait(futures)
         except KeyboardInterrupt:
