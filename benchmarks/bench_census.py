@@ -30,7 +30,7 @@ from tracer.scenario import Scenario
 RANKS, NODE, EXPERTS, TOP_K = 64, 8, 256, 8
 TOKENS = 1 << 20
 NUMPY_SHARE, LOOP_SHARE = 1 << 6, 1 << 11
-FILE_PICKS = 1_000_000_000
+FILE_PICKS = 2_000_000_000
 SCENARIO = "deepseek-v3-ep64"
 
 
@@ -153,7 +153,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def write_file(path: Path) -> int:
-    """A ``.npy`` of about 10^9 picks over the model's MoE layers; how many there are."""
+    """A ``.npy`` of about 2 * 10^9 picks over the model's MoE layers; how many there are."""
     layers = load_scenario(SCENARIO).need_model().moe_layers
     tokens = -(-FILE_PICKS // (layers * TOP_K))
     layer = make_picks(tokens)[0]
@@ -193,7 +193,7 @@ def two_workers(path: Path, picks: int) -> Ratio:
             f"census of {picks / 1e9:.2f}e9 picks, two Dask workers against one",
             lambda: cluster_census(scenario, source, double),
             lambda: cluster_census(scenario, source, single),
-            rounds=10,
+            rounds=12,
             at_least=1.5,
         )
 

@@ -82,27 +82,18 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
         from tracer.picks.files import read_sources
 
         homes = GivenHomes.of_ranks(scenario, read_sources(options["sources"]))
+    how: dict[str, Any] = {
+        "homes": homes,
+        "by_layer": options["by_layer"],
+        "check_repeats": options["picks"] is not None,
+        "progress": _progress(),
+        "partial": True,
+    }
     if options["scheduler"] is not None:
         from tracer.census.cluster import cluster_census
 
-        return cluster_census(
-            scenario,
-            picks,
-            options["scheduler"],
-            homes=homes,
-            by_layer=options["by_layer"],
-            check_repeats=options["picks"] is not None,
-        )
-    return take_census(
-        scenario,
-        picks,
-        homes=homes,
-        by_layer=options["by_layer"],
-        threads=options["threads"],
-        check_repeats=options["picks"] is not None,
-        progress=_progress(),
-        partial=True,
-    )
+        return cluster_census(scenario, picks, options["scheduler"], **how)
+    return take_census(scenario, picks, threads=options["threads"], **how)
 
 
 def _only_with_a_batch(options: dict[str, Any]) -> None:

@@ -6,25 +6,28 @@ integers and are added as they come in; a task lost with its worker is run again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracer.census.counts import Counts
-from tracer.census.take import finish, need_numba, plan_walk, slots_of
+from tracer.census.take import finish, need_numba, partial_note, plan_walk, slots_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.census.homes import TokenHomes
     from tracer.census.result import Census
-    from tracer.census.run import Block, Walk
+    from tracer.census.run import Block, Progress, Walk
     from tracer.picks.source import PickSource
     from tracer.scenario import Scenario
 
 TASKS_PER_THREAD = 8
 MAX_BLOCKS_PER_TASK = 64
 """A tenth of a second's work: more, and a lost worker costs more; fewer, and the scheduler is the slowest."""
+SMALL_WALK_BYTES = 1 << 16
 CONNECT_SECONDS = 20
 
 
@@ -36,11 +39,13 @@ def cluster_census(
     homes: TokenHomes | None = None,
     by_layer: bool = False,
     check_repeats: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+    partial: bool = False,
 ) -> Census:
     """As :func:`tracer.census.take.take_census`, counted by a cluster's workers.
 
-    ``scheduler`` is the address of a Dask scheduler, or a ``distributed.Client``.
+    ``scheduler`` is the address of a Dask scheduler, or a ``distributed.Client``. With ``partial`` an
+    interrupt ends the count at once: tasks that are not finished are given up.
 
     Raises:
         ConfigError: when dask is not installed, nobody answers, or as ``take_census``.
@@ -49,20 +54,24 @@ def cluster_census(
     walk, layers, notes = plan_walk(scenario, picks, homes, check_repeats=check_repeats)
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
-    client, own = _client(scheduler)
-    try:
-        for done, (slot, counts) in enumerate(_results(client, walk, layers, slots), 1):
-            totals[slot].add(counts)
-            if progress is not None:
-                progress(done)
-    finally:
-        if own:
-            client.close()
-    return finish(walk, slots, totals, notes)
+    blocks = walk.blocks(layers)
+    done = 0
+    with _connected(scheduler) as client, closing(_results(client, walk, blocks, slots)) as results:
+        try:
+            for slot, counts, counted in results:
+                totals[slot].add(counts)
+                done += counted
+                if progress is not None:
+                    progress(done, len(blocks))
+        except KeyboardInterrupt:
+            if not partial:
+                raise
+    return finish(walk, slots, totals, (*partial_note(done, len(blocks)), *notes))
 
 
-def _client(scheduler: Any) -> tuple[Any, bool]:
-    """(client, whether it is ours to close)."""
+@contextmanager
+def _connected(scheduler: Any) -> Iterator[Any]:
+    """A client: the one that is given, or one of our own for as long as it is needed."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -70,28 +79,28 @@ def _client(scheduler: Any) -> tuple[Any, bool]:
             "--scheduler", "dask", "is not installed", "pip install 'tokentrip[census,cluster]'"
         ) from error
     if isinstance(scheduler, Client):
-        return scheduler, False
+        yield scheduler
+        return
     try:
         client = Client(  # type: ignore[no-untyped-call]
             scheduler, timeout=CONNECT_SECONDS, set_as_default=False
         )
-        return client, True
     except (OSError, ValueError) as error:
         raise ConfigError(
             "--scheduler", str(scheduler), f"does not answer: {error}", "start one: dask scheduler"
         ) from error
+    with client:
+        yield client
 
 
 def _results(
-    client: Any, walk: Walk, layers: tuple[int, ...], slots: list[tuple[int, ...]]
-) -> Iterator[tuple[int, Counts]]:
-    """(slot, counts) of each task, in the order they finish; a finished task is forgotten at once."""
+    client: Any, walk: Walk, blocks: list[Block], slots: list[tuple[int, ...]]
+) -> Generator[tuple[int, Counts, int]]:
+    """(slot, counts, blocks) of each task, in the order they finish; a finished task is forgotten at once."""
     from distributed import as_completed
 
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
-    # A task, not scattered data: what a lost worker held is then made again.
-    shared = client.submit(keep, walk, pure=False, retries=3)
-    blocks = walk.blocks(layers)
+    shared = _shared(client, walk)
     size = len(blocks) // (TASKS_PER_THREAD * max(1, sum(client.nthreads().values())))
     size = min(max(1, size), MAX_BLOCKS_PER_TASK)
     parts: list[list[Block]] = []
@@ -100,13 +109,27 @@ def _results(
         parts += [own[start : start + size] for start in range(0, len(own), size)]
     # All in one message: a call a task costs the scheduler more than the counting does.
     futures = client.map(count_some, [shared] * len(parts), parts, pure=False, retries=3)
-    tasks = {future: where[part[0].layer] for future, part in zip(futures, parts, strict=True)}
+    tasks = dict(zip(futures, parts, strict=True))
     del futures
-    for future in as_completed(tasks):  # type: ignore[no-untyped-call]
-        counts = future.result()
-        slot = tasks.pop(future)
-        future.release()
-        yield slot, counts
+    try:
+        for future in as_completed(tasks):  # type: ignore[no-untyped-call]
+            counts = future.result()
+            part = tasks.pop(future)
+            future.release()
+            yield where[part[0].layer], counts, len(part)
+    finally:
+        client.cancel(list(tasks))
+
+
+def _shared(client: Any, walk: Walk) -> Any:
+    """The walk as an argument of tasks: a small one goes along with each.
+
+    A big one, with a home for every token, is a task's result: not scattered data, so that what a lost
+    worker held is made again.
+    """
+    if len(pickle.dumps(walk)) <= SMALL_WALK_BYTES:
+        return walk
+    return client.submit(keep, walk, pure=False, retries=3)
 
 
 def keep(walk: Walk) -> Walk:

@@ -62,9 +62,14 @@ def take_census(
         progress=progress,
         partial=partial,
     )
-    if done < len(blocks):
-        notes = (f"{PARTIAL} {done:,} of {len(blocks):,} blocks of picks were counted", *notes)
-    return finish(walk, slots, totals, notes)
+    return finish(walk, slots, totals, (*partial_note(done, len(blocks)), *notes))
+
+
+def partial_note(done: int, blocks: int) -> tuple[str, ...]:
+    """The note of a census that was interrupted; none for a whole one."""
+    if done == blocks:
+        return ()
+    return (f"{PARTIAL} {done:,} of {blocks:,} blocks of picks were counted",)
 
 
 def need_numba() -> None:
