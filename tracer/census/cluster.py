@@ -112,7 +112,8 @@ def _results(
     tasks = dict(zip(futures, parts, strict=True))
     del futures
     try:
-        for future in as_completed(tasks):  # type: ignore[no-untyped-call]
+        # In the loop of this client: by default it would be that of whichever client was made last.
+        for future in as_completed(tasks, loop=client.loop):  # type: ignore[no-untyped-call]
             counts = future.result()
             part = tasks.pop(future)
             future.release()
