@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
+import psutil
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -58,7 +59,7 @@ def test_a_file_of_picks_is_counted_and_bad_ones_are_refused(
 
 
 @pytest.fixture(scope="module")
-def workers_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, psutil.Process]]:
     """The explorer under gunicorn with two workers, which share a folder of jobs."""
     folder = tmp_path_factory.mktemp("workers")
     with socket.socket() as probe:
@@ -69,13 +70,13 @@ def workers_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
-            [*command, "app.server:create_server()"], cwd=ROOT, env=environment, stderr=log
+            [*command, "tests.browser.impatient:create_server()"], cwd=ROOT, env=environment, stderr=log
         ) as server,
     ):
         url = f"http://127.0.0.1:{port}/"
         try:
             _wait_for(url + "healthz")
-            yield url
+            yield url, psutil.Process(server.pid)
         finally:
             server.terminate()
 
@@ -93,9 +94,14 @@ def _wait_for(address: str) -> None:
             time.sleep(0.2)
 
 
-def test_a_long_count_runs_in_the_background(guarded: Page, workers_url: str) -> None:
-    page = guarded
-    page.goto(workers_url + "batch?tokens=4194304")
+def jobs(server: psutil.Process) -> list[psutil.Process]:
+    """Processes of the workers: the jobs."""
+    return [job for worker in server.children() for job in worker.children() if job.status() != "zombie"]
+
+
+def test_a_long_count_runs_in_the_background(guarded: Page, workers: tuple[str, psutil.Process]) -> None:
+    page, (url, server) = guarded, workers
+    page.goto(url + "batch?tokens=4194304")
     job, start = page.locator("#job"), page.get_by_role("button", name="Count 4,194,304 tokens")
     expect(job).to_be_hidden()
     start.click()
@@ -116,3 +122,17 @@ def test_a_long_count_runs_in_the_background(guarded: Page, workers_url: str) ->
     picks = DrawnPicks.of_model(scenario.need_model(), 70_000, popularity=weights, seed=scenario.seed)
     crossings = f"{crossings_per_token(take_census(scenario, picks)):.3g}"
     expect(figure(page, "node crossings a token")).to_have_text(crossings)
+    assert not jobs(server)
+
+
+def test_a_count_ends_when_its_tab_is_closed(guarded: Page, workers: tuple[str, psutil.Process]) -> None:
+    page, (url, server) = guarded, workers
+    page.goto(url + "batch?tokens=4194304")
+    page.get_by_role("button", name="Count 4,194,304 tokens").click()
+    expect(page.locator("#job-said")).to_contain_text("blocks counted", timeout=PATIENCE_MS)
+    assert jobs(server)
+    page.close()
+    limit = time.monotonic() + 30
+    while jobs(server):
+        assert time.monotonic() < limit, "the job goes on"
+        time.sleep(0.2)
