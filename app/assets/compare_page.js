@@ -7,7 +7,7 @@
     const { core, dom } = window.tokentrip;
     const page = { frame, query: { ...DEFAULTS, ...core.parseQuery(location.search) }, presets: [], onlyChanged: false };
     page.bar = dom.make("div", { class: "toolbar" });
-    page.body = dom.make("div", { class: "compare" });
+    page.body = dom.make("div", { class: "compare" }, [dom.waiting("Taking both trips …")]);
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Compare" }), page.bar, page.body);
     load(page);
   }

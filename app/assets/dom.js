@@ -35,6 +35,11 @@
     return make("label", { class: "field" }, [make("span", { text }), control]);
   }
 
+  // What stands where an answer is still on its way.
+  function waiting(text) {
+    return make("p", { class: "loading", text });
+  }
+
   // A picture at its natural size or larger, in a frame that scrolls by keyboard too.
   function picture(svg, label) {
     const drawn = parseSvg(svg);
@@ -43,6 +48,6 @@
   }
 
   window.tokentrip = Object.assign(window.tokentrip || {}, {
-    dom: { make, makeSvg, parseSvg, picture, option, labelled },
+    dom: { make, makeSvg, parseSvg, picture, waiting, option, labelled },
   });
 })();

@@ -8,7 +8,7 @@
     const { core, dom } = window.tokentrip;
     const page = { frame, query: core.parseQuery(location.search), chapters: [], player: null, progress: readProgress() };
     page.bar = dom.make("div", { class: "toolbar" });
-    page.body = dom.make("div", { class: "trip learn" });
+    page.body = dom.make("div", { class: "trip learn" }, [dom.waiting("Loading the chapter …")]);
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Learn" }), page.bar, page.body);
     page.go = (place) => { page.query = { ...core.scenarioQuery(page.query), ...place }; load(page); };
     load(page);

@@ -9,7 +9,7 @@
     const page = { name, frame, query: core.parseQuery(location.search), charts: [], abort: null, sent: {} };
     page.start = dom.make("div", { class: "toolbar" });
     page.form = dom.make("form", { class: "toolbar report-controls", "aria-label": "Controls", onsubmit: (event) => event.preventDefault() });
-    page.body = dom.make("div", { class: "report" });
+    page.body = dom.make("div", { class: "report" }, [dom.waiting("Working it out …")]);
     page.links = dom.make("p", { class: "same-mesh" });
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: PAGES[name] }), page.start, page.form, page.body, page.links);
     page.reset = (query) => { page.query = query; load(page); };

@@ -10,10 +10,9 @@
     const page = { frame, query: core.parseQuery(location.search), player: null, abort: null, presets: [], saveTimer: 0, refused: null };
     page.alert = dom.make("div", { class: "alert", role: "alert", hidden: true });
     page.toolbar = dom.make("div", { class: "toolbar" });
-    page.body = dom.make("div", { class: "trip" });
+    page.body = dom.make("div", { class: "trip" }, [dom.waiting("Loading the trip …")]);
     frame.replaceChildren(dom.make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
     window.tokentrip.carry(page.query);
-    page.body.append(dom.make("p", { class: "loading", text: "Loading the trip …" }));
     document.addEventListener("keydown", (event) => page.player?.key(event));
     page.change = (changes, keepHop) => change(page, changes, keepHop);
     page.save = () => save(page);
