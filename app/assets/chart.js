@@ -73,10 +73,8 @@
 
   // Calls back when light turns dark or dark light; the answer stops it.
   function watchTheme(changed) {
-    const observer = new MutationObserver(changed);
-    observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    new MutationObserver(changed).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     dark.addEventListener("change", changed);
-    return () => { observer.disconnect(); dark.removeEventListener("change", changed); };
   }
 
   window.tokentrip = Object.assign(window.tokentrip || {}, { chart, watchTheme });
