@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
+from app.api import BUILDERS
 from app.lessons import CHAPTERS, chapter_payload, quiz_payload
 from tracer import ConfigError
+
+
+def opened(address: str) -> tuple[dict[str, Any], int]:
+    """The trip of an address, as the trip page gets it, and the hop where it opens."""
+    query = dict(parse_qsl(address, keep_blank_values=True))
+    hop = int(query.pop("hop"))
+    return BUILDERS["trip"](query), hop
 
 
 @pytest.mark.parametrize("slug", [chapter.slug for chapter in CHAPTERS])
@@ -21,6 +31,8 @@ def test_a_chapter_asks_before_it_shows(slug: str) -> None:
     assert "{" not in text
     assert "None" not in text
     assert all(part.rstrip().endswith((".", "?")) for part in [*lesson["read"], lesson["after"]])
+    trip, hop = opened(lesson["open"])
+    assert (trip["hops"], trip["exports"], hop) == (hops, lesson["exports"], lesson["reveal"])
 
 
 def test_answers_of_the_reference_trip() -> None:
@@ -46,6 +58,12 @@ def test_the_quiz_asks_about_the_hop_it_shows_next(seed: int) -> None:
     assert quiz == quiz_payload(seed)
     question, hop = quiz["question"], quiz["trip"]["hops"][quiz["reveal"]]
     assert quiz["hop"] == quiz["reveal"] - 1
+    trip, opens_at = opened(quiz["open"])
+    assert (trip["map"], trip["hops"], opens_at) == (
+        quiz["trip"]["map"],
+        quiz["trip"]["hops"],
+        quiz["reveal"],
+    )
     assert question["answer"] in question["options"]
     if hop["kind"] in ("dispatch", "combine"):
         assert question["answer"] == str(sum(move[5] == "ib" for move in hop["moves"]))

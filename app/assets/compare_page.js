@@ -50,7 +50,10 @@
     const names = page.data.sides.map((side) => side.name);
     const tables = ["totals", "axes", "hops"].map((part) => ["compare-" + part + ".csv", () =>
       core.csvText([part, ...names, "differs"], page.data[part])]);
-    const maps = page.data.sides.map((side, i) => ["compare-" + "ab"[i] + "-" + core.slug(side.name) + ".svg", () => window.tokentrip.tripPicture(side.query)]);
+    const maps = page.data.sides.map((side, i) => {
+      const name = "compare-" + "ab"[i] + "-" + core.slug(side.name) + ".svg";
+      return [name, () => window.tokentrip.tripFile(name, "?" + side.query)];
+    });
     return [["compare.json", () => core.jsonText({ page: "compare", query: page.query, ...page.data })], ...tables, ...maps];
   }
 

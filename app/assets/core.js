@@ -198,10 +198,15 @@
     return JSON.stringify(value, null, 1) + "\n";
   }
 
+  // A fetch that gets no answer at all throws a TypeError.
+  function whyFailed(error) {
+    return error instanceof TypeError ? "The explorer cannot be reached. Is it still running?" : error.message;
+  }
+
   const core = {
     ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
-    keptAt, standing, isBusiest, ownTripQuery, aloneQuery, slug, csvText, jsonText,
+    keptAt, standing, isBusiest, ownTripQuery, aloneQuery, slug, csvText, jsonText, whyFailed,
   };
   if (typeof module !== "undefined" && module.exports) module.exports = core;
   else root.tokentrip = Object.assign(root.tokentrip || {}, { core });

@@ -3,7 +3,7 @@
 (function () {
   const TYPES = { json: "application/json", csv: "text/csv", svg: "image/svg+xml", png: "image/png", toml: "text/plain" };
 
-  function save(name, content) {
+  function saveFile(name, content) {
     const { dom } = window.tokentrip;
     const href = URL.createObjectURL(new Blob([content], { type: TYPES[name.split(".").pop()] }));
     dom.make("a", { href, download: name }).click();
@@ -12,12 +12,12 @@
 
   // `list()` gives the files of the moment as [name, make], where `make()` gives the content, or a promise of it.
   function downloadMenu(list) {
-    const { dom } = window.tokentrip;
+    const { core, dom } = window.tokentrip;
     const inside = dom.make("div", { class: "menu-list" });
     const said = dom.make("p", { class: "help", role: "status" });
     const fill = () => inside.replaceChildren(...list().map(([name, make]) => dom.make("button", { type: "button", text: name, onclick: async () => {
       said.textContent = "";
-      try { save(name, await make()); } catch { said.textContent = name + " could not be made."; }
+      try { saveFile(name, await make()); } catch (error) { said.textContent = name + " could not be made: " + core.whyFailed(error); }
     } })), said);
     return dom.make("details", { class: "menu downloads", ontoggle: (event) => { if (event.target.open) fill(); } },
       [dom.make("summary", { text: "Export" }), inside]);
@@ -47,12 +47,12 @@
     return files;
   }
 
-  // The trip's own picture, as the server writes it for a query.
-  async function tripPicture(query) {
-    const response = await fetch("/export/trip.svg?" + query);
-    if (!response.ok) throw new Error("no picture");
-    return response.text();
+  // A trip as the server writes it for a query; a format may refuse a trip, and says why.
+  async function tripFile(name, query) {
+    const response = await fetch("/export/" + name + query);
+    if (!response.ok) throw new Error((await response.json()).error.text);
+    return response.blob();
   }
 
-  window.tokentrip = Object.assign(window.tokentrip || {}, { downloadMenu, reportFiles, tripPicture });
+  window.tokentrip = Object.assign(window.tokentrip || {}, { downloadMenu, reportFiles, saveFile, tripFile });
 })();

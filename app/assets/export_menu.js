@@ -14,18 +14,14 @@
 
   // Fetched first: a format may refuse the trip, and the page stays and says why.
   async function save(page, file, whole, problem) {
-    const { core, dom } = window.tokentrip;
+    const { core, saveFile, tripFile } = window.tokentrip;
     const { speed, rank, rows, hop, ...asked } = page.asked();
     problem.hidden = true;
     const query = core.formatQuery(whole ? asked : { ...asked, hop: page.player.state().hop });
     try {
-      const response = await fetch("/export/" + file + query);
-      if (!response.ok) throw new Error((await response.json()).error.text);
-      const address = URL.createObjectURL(await response.blob());
-      dom.make("a", { href: address, download: file }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      saveFile(file, await tripFile(file, query));
     } catch (error) {
-      problem.textContent = error instanceof TypeError ? "The explorer cannot be reached. Is it still running?" : error.message;
+      problem.textContent = core.whyFailed(error);
       problem.hidden = false;
     }
   }

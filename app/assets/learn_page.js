@@ -32,6 +32,7 @@
     const data = await fetchJson((quiz ? "/api/quiz" : "/api/learn") + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
     page.frame.removeAttribute("aria-busy");
     page.data = data;
+    page.chosen = null;
     drawBar(page, quiz ? QUIZ : data.slug);
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
     else draw(page, data, quiz);
@@ -45,16 +46,26 @@
       dom.option(QUIZ, "Quiz: any mesh", slug === QUIZ)]);
     const done = page.chapters.filter((each) => page.progress.done[each.slug]).length;
     page.bar.replaceChildren(dom.labelled("Chapter", select),
+      ...(page.data.open ? [window.tokentrip.downloadMenu(() => filesOf(page))] : []),
       dom.make("p", { class: "subtitle", text: done + " of " + page.chapters.length + " chapters done" +
-        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }),
-      ...(page.data.open ? [window.tokentrip.downloadMenu(() => filesOf(page))] : []));
+        (page.progress.asked ? " · quiz: " + page.progress.right + " of " + page.progress.asked + " right" : "") }));
   }
 
-  // The map as it stands, before or after the answer.
+  // The question and the trip as they stand, before or after the answer.
   function filesOf(page) {
-    const { core, tripPicture } = window.tokentrip;
-    const query = { ...core.parseQuery(page.data.open), hop: page.player.state().hop };
-    return [["learn-" + page.data.slug + ".svg", () => tripPicture(core.formatQuery(query).slice(1))]];
+    const { core, tripFile } = window.tokentrip;
+    const base = "learn-" + (page.data.slug ?? QUIZ + "-" + page.data.seed);
+    const query = core.formatQuery({ ...core.parseQuery(page.data.open), hop: page.player.state().hop });
+    return [[base + "-question.json", () => core.jsonText({ page: "learn", query: page.query, ...asSeen(page) })],
+      ...page.data.exports.map((ending) => [base + ending, () => tripFile(base + ending, query)])];
+  }
+
+  // What is told by words; the answer is in it once it has been given.
+  function asSeen(page) {
+    const { trip, chapters, exports, ...all } = page.data;
+    if (page.chosen !== null) return { ...all, chosen: page.chosen };
+    const { after, reveal, open, question, ...before } = all;
+    return { ...before, question: { ask: question.ask, options: question.options } };
   }
 
   function draw(page, data, quiz) {
@@ -92,6 +103,7 @@
   function answer(page, data, quiz, option, box, panel) {
     const { dom } = window.tokentrip;
     const right = option === data.question.answer;
+    page.chosen = option;
     note(page, data, quiz, right);
     for (const button of box.querySelectorAll(".options button")) {
       button.disabled = true;
@@ -117,15 +129,16 @@
 
   function onward(page, data, quiz) {
     const { dom } = window.tokentrip;
+    const open = dom.make("a", { class: "button second", href: "/?" + data.open, text: "Open this trip" });
     if (quiz) {
       return dom.make("p", { class: "links" }, [dom.make("button", { type: "button", class: "button", text: "Another question",
-        onclick: () => page.go({ chapter: QUIZ, seed_of_quiz: data.seed + 1 }) })]);
+        onclick: () => page.go({ chapter: QUIZ, seed_of_quiz: data.seed + 1 }) }), open]);
     }
     const next = page.chapters[page.chapters.findIndex((each) => each.slug === data.slug) + 1];
     return dom.make("p", { class: "links" }, [
       dom.make("button", { type: "button", class: "button", text: next ? "Next: " + next.title : "On to the quiz",
         onclick: () => page.go(next ? { chapter: next.slug } : { chapter: QUIZ, seed_of_quiz: 1 }) }),
-      dom.make("a", { class: "button second", href: "/?" + data.open, text: "Open this trip" })]);
+      open]);
   }
 
   window.tokentrip.definePage("learn", learnPage);

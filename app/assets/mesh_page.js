@@ -94,7 +94,7 @@
     const base = core.slug(((page.query.scenario ?? "six-cuts") || "my") + " mesh");
     const { fields, picture, ...said } = data;
     return [[base + ".toml", () => data.toml], [base + ".json", () => core.jsonText({ page: "mesh", query: page.query, ...said })],
-      [base + ".svg", () => window.tokentrip.tripPicture(core.formatQuery(page.query).slice(1))], [base + "-counts.csv", () => core.csvText(["", "value"], data.counts)]];
+      [base + ".svg", () => window.tokentrip.tripFile(base + ".svg", core.formatQuery(page.query))], [base + "-counts.csv", () => core.csvText(["", "value"], data.counts)]];
   }
 
   function counts(dom, rows) {

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from app.lessons import costs, experts, prompt, speed, whole
-from app.lessons.lesson import Chapter
-from layouts import build_scene, scene_to_dict
-from layouts.svg import map_svg
+from app.lessons.lesson import Chapter, live_trip
+from layouts import build_scene
 from tracer.errors import ConfigError, nearest
 
 CHAPTERS: tuple[Chapter, ...] = (
@@ -49,7 +47,6 @@ def chapter_payload(slug: str) -> dict[str, Any]:
         raise ConfigError("chapter", slug, "is not a chapter", nearest(slug, slugs))
     place = slugs.index(slug) if slug else 0
     lesson = CHAPTERS[place].build()
-    scene = build_scene(lesson.trip)
     question = lesson.question
     return {
         "chapters": [{"slug": each.slug, "title": each.title} for each in CHAPTERS],
@@ -65,6 +62,5 @@ def chapter_payload(slug: str) -> dict[str, Any]:
         "after": lesson.after,
         "hop": lesson.hop,
         "reveal": lesson.reveal,
-        "open": urlencode({**lesson.query, "hop": lesson.reveal}, safe=","),
-        "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
+        **live_trip(lesson.trip, build_scene(lesson.trip), lesson.query, lesson.reveal),
     }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from app.export_formats import endings_for
+from layouts import scene_to_dict
 from layouts.scene import Question
+from layouts.svg import map_svg
 
 if TYPE_CHECKING:
+    from layouts import Scene
     from tracer.trip import Trip
 
 
@@ -37,6 +42,15 @@ class Chapter:
     slug: str
     title: str
     build: Callable[[], Lesson]
+
+
+def live_trip(trip: Trip, scene: Scene, query: Mapping[str, str], reveal: int) -> dict[str, Any]:
+    """A trip for the player, the address that opens it at the hop revealed, and what it can be saved as."""
+    return {
+        "open": urlencode({**query, "hop": reveal}, safe=","),
+        "exports": endings_for(trip),
+        "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
+    }
 
 
 def ask(text: str, answer: object, wrong: Iterable[object], explain: str) -> Question:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from layouts import build_scene, scene_to_dict
-from layouts.svg import map_svg
+from app.lessons.lesson import live_trip
+from app.query import flatten
+from layouts import build_scene
 from tracer.errors import ConfigError
 from tracer.scenario import Scenario
 from tracer.trip import take_trip
@@ -36,17 +37,18 @@ def quiz_payload(seed: int) -> dict[str, Any]:
         raise ConfigError("seed_of_quiz", seed, f"must be from 0 to {MAX_SEED:,}", "try 1")
     random = Random(f"quiz/{seed}")
     scenario = draw_scenario(random)
-    scene = build_scene(take_trip(scenario))
+    trip = take_trip(scenario)
+    scene = build_scene(trip)
     asked = [hop for hop in scene.hops if hop.question]
     hop = random.choice(asked)
-    data = scene_to_dict(scene)
+    live = live_trip(trip, scene, {"scenario": "", **flatten(scenario.to_dict())}, hop.index)
     return {
         "seed": seed,
         "mesh_line": mesh_line(scenario),
-        "question": data["hops"][hop.index]["question"],
+        "question": live["trip"]["hops"][hop.index]["question"],
         "hop": hop.index - 1,
         "reveal": hop.index,
-        "trip": data | {"map": map_svg(scene)},
+        **live,
     }
 
 

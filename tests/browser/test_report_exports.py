@@ -12,6 +12,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from app.api import BUILDERS
+from app.export_formats import FORMATS
 from tests.browser.test_report_pages import cells, expect_drawn, open_page
 from tracer import Scenario, load_scenario, take_trip
 
@@ -75,10 +76,41 @@ def test_mesh_and_compare_are_saved_too(guarded: Page, explorer_url: str) -> Non
     assert json.loads(saved(guarded, "compare.json"))["sides"][0]["name"] == "six-cuts"
 
 
-def test_a_chapter_s_map_is_saved_as_it_stands(guarded: Page, explorer_url: str) -> None:
+def spoken(payload: dict[str, object]) -> dict[str, object]:
+    """What the learn page tells by words."""
+    told = {key: value for key, value in payload.items() if key not in ("trip", "chapters", "exports")}
+    return json.loads(json.dumps(told))  # type: ignore[no-any-return]
+
+
+def test_a_chapter_and_the_quiz_are_saved_as_they_stand(guarded: Page, explorer_url: str) -> None:
     guarded.goto(explorer_url + "learn?chapter=relay")
     expect(guarded.locator(".lesson h2")).to_be_visible()
     before = saved(guarded, "learn-relay.svg").decode()
     assert "Dispatch" not in before
+    lesson = BUILDERS["learn"]({"chapter": "relay"})
+    unanswered = json.loads(saved(guarded, "learn-relay-question.json"))
+    assert unanswered["question"] == {key: lesson["question"][key] for key in ("ask", "options")}
+    assert not {"after", "reveal", "open", "chosen"} & unanswered.keys()
     guarded.locator(".options button").first.click()
     assert "Dispatch to 2 experts" in saved(guarded, "learn-relay.svg").decode()
+    menu = guarded.locator(".menu-list button")
+    assert menu.all_text_contents() == ["learn-relay-question.json", *(f"learn-relay{e}" for e in FORMATS)]
+    whole = json.loads(saved(guarded, "learn-relay-question.json"))
+    assert whole == {
+        "page": "learn",
+        "query": {"chapter": "relay"},
+        "chosen": lesson["question"]["options"][0],
+        **spoken(lesson),
+    }
+    guarded.get_by_label("Chapter").select_option("quiz")
+    expect(guarded.locator(".lesson h2")).to_have_text("What happens next?")
+    quiz = BUILDERS["quiz"]({})
+    guarded.get_by_role("button", name=quiz["question"]["answer"], exact=True).click()
+    whole = json.loads(saved(guarded, "learn-quiz-1-question.json"))
+    assert whole["chosen"] == whole["question"]["answer"]
+    assert whole | spoken(quiz) == whole
+    assert Scenario.from_dict(json.loads(saved(guarded, "learn-quiz-1.json"))["scenario"]).name == "quiz"
+    guarded.get_by_role("link", name="Open this trip").click()
+    expect(guarded.locator(".hop-panel h2")).to_have_text(
+        quiz["trip"]["hops"][quiz["reveal"]]["words"]["title"]
+    )
