@@ -20,9 +20,9 @@ Table = dict[str, Any]
 _IN_CI = settings.get_current_profile_name() == "ci"
 
 
-def inputs(share: float, in_ci: int = 2_000) -> settings:
+def inputs(share: float) -> settings:
     """This test's share of its kind's inputs: of 2,000 in CI, of 10,000 in `make fuzz`."""
-    kind = in_ci if _IN_CI else settings.default.max_examples
+    kind = 2_000 if _IN_CI else settings.default.max_examples
     return settings(max_examples=max(1, round(share * kind)), suppress_health_check=list(HealthCheck))
 
 

@@ -19,8 +19,6 @@ from app.server import create_server
 from tests.fuzz.drawn import ODD_TEXTS, inputs, scenarios_gone_wrong, spliced, texts
 from tests.fuzz.judge import judged
 
-#: A page costs ten times what a line of text does.
-IN_CI = 1_000
 QUICK = sorted(
     set(BUILDERS) - {"numbers", "batch", "time", "roofline", "traffic", "presets", "compare", "learn"}
 )
@@ -56,19 +54,19 @@ def queries(draw: st.DrawFn) -> str:
     return urlencode({key: query[key] for key in kept}, errors="replace")
 
 
-@inputs(0.6, IN_CI)
+@inputs(0.6)
 @given(name=st.sampled_from(QUICK), query=queries())
 def test_quick_pages(client: FlaskClient, name: str, query: str) -> None:
     ask(client, f"/api/{name}?{query}")
 
 
-@inputs(0.1, IN_CI)
+@inputs(0.1)
 @given(name=st.sampled_from(sorted(BUILDERS)), query=queries())
 def test_all_pages(client: FlaskClient, name: str, query: str) -> None:
     ask(client, f"/api/{name}?{query}")
 
 
-@inputs(0.2, IN_CI)
+@inputs(0.2)
 @given(
     name=st.sampled_from(QUICK),
     data=st.data(),
@@ -84,7 +82,7 @@ def test_raw_queries(client: FlaskClient, name: str, data: st.DataObject, key: s
     )
 
 
-@inputs(0.1, IN_CI)
+@inputs(0.1)
 @given(ending=st.sampled_from([*FORMATS, ".svg", ".doc", ""]), stem=st.sampled_from(ODD_TEXTS), hop=texts)
 def test_exports(client: FlaskClient, ending: str, stem: str, hop: str) -> None:
     name = quote_plus((stem or "x").replace("/", "_").replace("..", "_"), errors="replace")
