@@ -144,7 +144,10 @@ def _kernels() -> Iterator[Case]:
     long = {"layers": 1, "experts": 8, "top_k": 2}
     yield Case("runs of several chunks", tables({"dp": 2, "ep": 2}, long), tokens=2_200, blank="entries")
     eight = {"experts": 16, "top_k": 8}
-    yield Case("its own k", tables({"dp": 8, "ep": 8}, eight), constants={"SMALL_BATCH": 0}, dtype=np.int16)
+    own: Tables = {"constants": {"SMALL_BATCH": 0}, "dtype": np.int16}
+    yield Case("its own k", tables({"dp": 8, "ep": 8}, eight), **own)
+    nine = tables(group, one | {"top_k": 8}, cluster={"gpus_per_node": 8})
+    yield Case("its own k in two words", nine, **own)
     pieces = tables({"dp": 6, "ep": 6}, placement={"kind": "table", "slots": REPLICAS})
     yield Case("pieces on threads", pieces, tokens=25, constants=PIECES, asked={"threads": 3})
 
