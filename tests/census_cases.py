@@ -104,7 +104,7 @@ def _not_routed() -> Iterator[Case]:
         yield Case(f"{contract} by two", tables({"dp": 2, "ep": 2, "contract": contract}))
         yield Case(f"{contract} sliced", tables({"dp": 4, "ep": 2, "etp": 2, "contract": contract}))
     every = {"dp": 3, "ep": 3, "contract": "ag_rs"}
-    yield Case("one token", tables(every), tokens=1)
+    yield Case("one token", tables(every, {"layers": 1}), tokens=1)
     yield Case("one pick", tables(every, {"top_k": 1}))
     for sp in ("megatron", "off", "before_dispatch"):
         yield Case(f"tp {sp}", tables({"tp": 2, "dp": 4, "contract": "tp", "sp": sp}), blank="rows")
