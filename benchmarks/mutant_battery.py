@@ -1,4 +1,4 @@
-"""What mutants meet first: the oracle's trips and groups, told before any mutant lives, and drawn batches."""
+"""What mutants meet first: trips, groups and batches, with what is right, told before any mutant lives."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from census_cases import Case, check, told
 from comparing import differences, engine_groups, engine_trip
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from oracle import GROUP_NAMES, OracleMesh, OracleTrip, walk
+from plain_census import Batch, Plain, assert_census, plain_census
 from strategies import scenarios
-from test_census_trips import assert_same
 
 from tracer.presets import load_scenario
 from tracer.scenario import Scenario
@@ -38,11 +39,12 @@ def draw(strategy: st.SearchStrategy[Tables], count: int) -> list[Tables]:
 
 @dataclass(frozen=True, slots=True)
 class Battery:
-    """Scenarios with what the oracle says of them, and batches with the picks to be counted."""
+    """Scenarios with what the oracle says of them, and batches with the sums of their tokens' hops."""
 
     trips: tuple[tuple[Tables, OracleTrip], ...]
     groups: tuple[tuple[Tables, dict[str, list[list[int]]]], ...]
-    batches: tuple[tuple[Scenario, list[tuple[int, int]], np.ndarray], ...]
+    named: tuple[tuple[Case, Batch, dict[int, Plain]], ...]
+    batches: tuple[tuple[Batch, dict[int, Plain]], ...]
 
     @classmethod
     def drawn(cls) -> Battery:
@@ -54,11 +56,24 @@ class Battery:
             plain = OracleMesh(tables)
             said.append((tables, {name: sorted(plain.groups(name)) for name in GROUP_NAMES}))
         batches = [_batch(tables, seed) for seed, tables in enumerate(drawn[:TRIPS])]
-        kept = [batch for batch in batches if batch is not None][:CENSUSES]
-        return cls(tuple((tables, walk(tables)) for tables in drawn), tuple(said), tuple(kept))
+        kept = [(batch, plain_census(batch)) for batch in batches if batch is not None][:CENSUSES]
+        trips = tuple((tables, walk(tables)) for tables in drawn)
+        return cls(trips, tuple(said), tuple(told()), tuple(kept))
 
-    def check(self) -> None:
-        """Raise where the engine and the oracle part."""
+    def check(self, part: str) -> None:
+        """Raise where a part of the engine (the start of a path) and what was told before part."""
+        if part == "tracer/census":
+            self._check_batches()
+        else:
+            self._check_trips()
+
+    def _check_batches(self) -> None:
+        for case, batch, plain in self.named:
+            check(case, batch, plain)
+        for batch, plain in self.batches:
+            assert_census(batch.counted(threads=1), plain)
+
+    def _check_trips(self) -> None:
         load_scenario("six-cuts")
         for tables, expected in self.trips:
             if differences(engine_trip(tables), expected):
@@ -66,11 +81,9 @@ class Battery:
         for tables, groups in self.groups:
             if {name: sorted(lists) for name, lists in engine_groups(tables).items()} != groups:
                 raise AssertionError("groups differ")
-        for scenario, tokens, picks in self.batches:
-            assert_same(scenario, tokens, picks)
 
 
-def _batch(tables: Tables, seed: int) -> tuple[Scenario, list[tuple[int, int]], np.ndarray] | None:
+def _batch(tables: Tables, seed: int) -> Batch | None:
     """A few tokens of a scenario with drawn picks; None without experts."""
     scenario = Scenario.from_dict(tables)
     model = scenario.need_model()
@@ -81,4 +94,4 @@ def _batch(tables: Tables, seed: int) -> tuple[Scenario, list[tuple[int, int]], 
     positions = rng.integers(0, scenario.token.prompt, 6).tolist()
     scores = rng.random((model.moe_layers, 6, model.experts or 0))
     picks = scores.argsort(-1)[:, :, : model.top_k]
-    return scenario, list(zip(replicas, positions, strict=True)), picks
+    return Batch(scenario, tuple(zip(replicas, positions, strict=True)), picks)
