@@ -35,8 +35,13 @@ REASONS = ROOT / "tests" / "data" / "mutants.json"
 LEFT_OUT = {"tracer/census/report.py", "tracer/census/cluster.py"}
 #: What the oracle's survivors meet: quick tests that draw nothing, for drawn scenarios were the oracle's.
 #: The census's kernels run uncompiled here; tests of large batches would take minutes so.
-TESTS = {
-    "tracer/mesh.py": ("test_mesh_groups.py", "test_errors.py", "test_cluster.py", "test_notebook.py"),
+TESTS: dict[str, tuple[str, ...]] = {
+    "tracer/mesh.py": (
+        "test_mesh_groups.py",
+        "test_errors.py",
+        "test_cluster.py",
+        "test_notebook.py::test_a_huge_mesh_shows_without_being_listed",
+    ),
     "tracer/hops": ("test_routes.py", "test_reference_trip.py", "test_trip_log.py", "test_errors.py"),
     "tracer/census": ("test_census_limits.py", "test_census_kernels.py"),
 }

@@ -100,6 +100,8 @@ def _not_routed() -> Iterator[Case]:
             mesh = {"tp": 2, "dp": 3, "ep": 3, "pp": 2, "contract": contract, "sp": sp}
             nodes = {"gpus_per_node": 3 if contract == "dwdp" else 4}
             yield Case(f"{contract} {sp}", tables(mesh, {"layers": 4}, cluster=nodes), blank="rows")
+        left = tables({"dp": 4, "ep": 4, "contract": contract}, cluster=nodes)
+        yield Case(f"{contract} with entries left out", left, blank="entries")
         yield Case(f"{contract} alone", tables({"dp": 2, "contract": contract}))
         yield Case(f"{contract} by two", tables({"dp": 2, "ep": 2, "contract": contract}))
         yield Case(f"{contract} sliced", tables({"dp": 4, "ep": 2, "etp": 2, "contract": contract}))
@@ -110,6 +112,7 @@ def _not_routed() -> Iterator[Case]:
         yield Case(f"tp {sp}", tables({"tp": 2, "dp": 4, "contract": "tp", "sp": sp}), blank="rows")
         ring = {"tp": 4, "contract": "tp", "sp": sp, "tp_algo": "ring"}
         yield Case(f"tp {sp} in a ring", tables(ring))
+    yield Case("tp with entries left out", tables({"tp": 2, "dp": 2, "contract": "tp"}), blank="entries")
     yield Case("tp alone", tables({"dp": 2, "contract": "tp"}))
 
 

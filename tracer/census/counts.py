@@ -22,13 +22,14 @@ class Counts:
     ``gpus``: ``[sources, words * 64]`` tokens with an expert on the GPU of each bit; ``islands``:
     ``[sources, lanes]`` tokens with an expert on each island; ``hist``: ``[sources, residues *
     (experts + 1)]`` picks of each expert, column 0 of a residue those of -1; ``tokens``: ``[sources]``
-    rows of picks seen. All int64.
+    rows of picks seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
     """
 
     gpus: Int64s
     islands: Int64s
     hist: Int64s
     tokens: Int64s
+    blank: Int64s
 
     @classmethod
     def zeros(cls, layout: CensusLayout, slots: int) -> Counts:
@@ -39,7 +40,12 @@ class Counts:
             np.zeros((sources, layout.lanes), np.int64),
             np.zeros((sources, slots), np.int64),
             np.zeros(sources, np.int64),
+            np.zeros(sources, np.int64),
         )
+
+    def missing_picks(self, experts: int) -> int:
+        """Picks that were -1."""
+        return int(self.hist[:, :: experts + 1].sum())
 
     def add(self, other: Counts) -> None:
         """Add another's counts to this one's arrays."""

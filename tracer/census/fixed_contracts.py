@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer import hops
-from tracer.census.traffic import StageTraffic, add_ib, picks_by_expert, picks_by_member, routed_rows
+from tracer.census.traffic import StageTraffic, add_ib, picks_by_expert, picks_by_member
 from tracer.hop import Part, Role, Where
 from tracer.hops.combine import combine_to
 from tracer.hops.dispatch import dispatch_from
@@ -38,7 +38,7 @@ def fixed_traffic(
     scenario, stage = layout.scenario, layout.stage_of(layers[0])
     square = (layout.sources, layout.sources)
     sent, back, pulled, picks = (np.zeros(square, np.int64) for _ in range(4))
-    rows = routed_rows(targets, counts)
+    rows = counts.tokens - counts.blank
     for source, rank in enumerate(scenario.mesh.stage_lists()[stage].tolist()):
         if rows[source]:
             for transfer in _moves(scenario, Where(layers[0], stage, 0, rank, Part.MOE)):

@@ -111,6 +111,7 @@ class Walk:
         experts = tables.targets.ep_ranks.shape[2]
         for column in range(self.layout.peers.shape[1]):
             sources = np.ascontiguousarray(self.layout.peers[runs.sources, column])
+            missing = counts.missing_picks(experts)
             bad = count_block(
                 grouped,
                 runs.starts,
@@ -128,6 +129,8 @@ class Walk:
             if bad >= 0:
                 _refuse(block, picks, experts)
             np.add.at(counts.tokens, sources, np.diff(runs.starts))
+            if counts.missing_picks(experts) > missing:
+                np.add.at(counts.blank, sources, _blank_rows(grouped, runs.starts))
 
 
 def _grouped(runs: Runs, picks: Picks, residues: Int64s | None, ranks: int) -> tuple[Picks, Int64s | None]:
@@ -141,6 +144,12 @@ def _grouped(runs: Runs, picks: Picks, residues: Int64s | None, ranks: int) -> t
     if residues is not None:
         residues = group_rows(residues[:, None], runs.scattered, first)[:, 0].copy()
     return group_rows(picks, runs.scattered, first), residues
+
+
+def _blank_rows(picks: Picks, starts: Int64s) -> Int64s:
+    """Rows of -1 alone in each run of one source."""
+    before = np.concatenate(([0], np.cumsum((picks < 0).all(1))))
+    return np.diff(before[starts])
 
 
 def _refuse(block: Block, picks: Picks, experts: int) -> None:

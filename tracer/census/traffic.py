@@ -27,7 +27,8 @@ class StageTraffic:
     messages of combine. ``ib_copies [home, island]``: messages that leave a home for another island.
     ``relayed [gpu]``: messages it forwards for others. ``load [expert]``, ``gpu_load [gpu]``: picks.
     ``straight``: messages that went straight for want of a relay. ``pulled [owner, puller]``: bytes of
-    weights. ``rows [home]``: routed rows. All int64.
+    weights. ``rows [home]``: rows with picks; one of -1 alone (padding, or a cached position) is none.
+    All int64.
     """
 
     copies: Int64s
@@ -78,7 +79,7 @@ def stage_traffic(
         load=picks_by_expert(targets, counts).sum(0),
         gpu_load=picks.sum(0),
         pulled=np.zeros(square, np.int64),
-        rows=routed_rows(targets, counts),
+        rows=counts.tokens - counts.blank,
         straight=straight,
     )
 
@@ -86,13 +87,6 @@ def stage_traffic(
 def picks_by_expert(targets: ExpertTargets, counts: Counts) -> Int64s:
     """Picks ``[sources, experts]``, residues summed."""
     found: Int64s = counts.hist.reshape(len(counts.tokens), targets.residues, -1)[:, :, 1:].sum(1)
-    return found
-
-
-def routed_rows(targets: ExpertTargets, counts: Counts) -> Int64s:
-    """Rows with picks, by source; a row of -1 alone (padding, or a cached position) has none."""
-    top_k = int(counts.hist.sum()) // max(1, int(counts.tokens.sum()))
-    found: Int64s = -(-picks_by_expert(targets, counts).sum(1) // max(1, top_k))
     return found
 
 
