@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tracer.errors import ConfigError
@@ -45,6 +46,17 @@ def test_expert_coordinates_lead_back_to_the_rank() -> None:
     for rank in range(MESH.world_size):
         at = MESH.coordinates(rank)
         assert MESH.expert_rank(at["pp"], etp=at["etp"], ep=at["ep"], edp=at["edp"]) == rank
+
+
+def test_coordinates_of_many_ranks_are_those_of_each() -> None:
+    for order in ("tp-cp-dp-pp", "tp-pp-cp-dp", "pp-dp-tp-cp"):
+        mesh = Mesh.build(tp=2, cp=2, dp=6, pp=3, ep=4, etp=2, order=order)
+        ranks = np.arange(mesh.world_size).reshape(3, -1)
+        found = mesh.coordinates_of(ranks)
+        for rank in range(mesh.world_size):
+            at = mesh.coordinates(rank)
+            assert {name: int(found[name].reshape(-1)[rank]) for name in found} == at
+            assert all(values.shape == ranks.shape for values in found.values())
 
 
 def test_only_strict_expert_orders_may_name_pp() -> None:
