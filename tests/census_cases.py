@@ -108,6 +108,7 @@ def _not_routed() -> Iterator[Case]:
     every = {"dp": 3, "ep": 3, "contract": "ag_rs"}
     yield Case("one token", tables(every, {"layers": 1}), tokens=1)
     yield Case("one pick", tables(every, {"top_k": 1}))
+    yield Case("expert 0 or none", tables(every, {"top_k": 1, "experts": 3}), tokens=16, blank="rows")
     for sp in ("megatron", "off", "before_dispatch"):
         yield Case(f"tp {sp}", tables({"tp": 2, "dp": 4, "contract": "tp", "sp": sp}), blank="rows")
         ring = {"tp": 4, "contract": "tp", "sp": sp, "tp_algo": "ring"}
@@ -122,6 +123,9 @@ def _placed() -> Iterator[Case]:
     replicas = {"kind": "table", "slots": REPLICAS}
     nodes = {"gpus_per_node": 2}
     yield Case("replicas", tables(mesh, placement=replicas, cluster=nodes), tokens=24)
+    gathered = tables(mesh | {"contract": "ag_rs"}, placement=replicas)
+    single: Tables = {"BLOCK_PICKS": 1}
+    yield Case("replicas, a token a block", gathered, tokens=18, blank="rows", constants=single)
     pulled = mesh | {"contract": "dwdp"}
     yield Case("replicas pulled", tables(pulled, placement=replicas, cluster={"gpus_per_node": 6}))
     again = replicas | {"slots_by_layer": {"2": [*range(11, -1, -1), *range(12)]}}
