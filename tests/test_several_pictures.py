@@ -35,15 +35,16 @@ from tracer.trip_text import format_bytes
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]
 # Digests of pictures of one token, as they were before several could share a map: of the whole trip, of every
-# seventh hop, of the picture that plays (its middle hop where it is too long), of the bare map, of the JSON.
+# seventh hop, of the picture that plays (its middle hop where it is too long), of the bare map (its
+# colours are in classes alone, which the page has), of the JSON.
 ONE_TOKEN = {
-    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b 37e794b921a7abac b536e33e4d2c04e8",
-    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 0ac18dbe713592e8 6b8cb8c1382d98fd",
-    "gpt-oss-120b-dwdp4": "3add31bb72c5989b bd6e8150f4335ae0 02ffd5638e58c80d f7de4141791cc928 "
+    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b f3eb0f5257259be6 b536e33e4d2c04e8",
+    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 1ec051ef62534e20 6b8cb8c1382d98fd",
+    "gpt-oss-120b-dwdp4": "3add31bb72c5989b bd6e8150f4335ae0 02ffd5638e58c80d e21801f012978123 "
     "1d7b56f2607f6d40",
-    "mixtral-8x7b-tp8": "d7620082a26ddd8c 023c3e031259fb6f 9987b878155e55fa 8519f056db6de4e4 "
+    "mixtral-8x7b-tp8": "d7620082a26ddd8c 023c3e031259fb6f 9987b878155e55fa 77bec7b0baadbabc "
     "25fe75bf8a04f1e4",
-    "gb200-nvl72": "ea805753f7accf7e cf68a7e31cdfb87b e2f91b6a0c74e781 6674b51e7e01ade6 77519dd16593b81a",
+    "gb200-nvl72": "ea805753f7accf7e cf68a7e31cdfb87b e2f91b6a0c74e781 9310b28c3dafd149 77519dd16593b81a",
 }
 
 

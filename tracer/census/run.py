@@ -32,6 +32,7 @@ SMALL_BATCH = 1 << 22
 """Picks of a batch below which the kernel that serves every k and dtype is used: it is compiled once."""
 THREADED_PICKS = 1 << 14
 """Picks a block below which one thread counts alone: several would only wait for each other's Python."""
+TURN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,9 @@ def count_blocks(
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work) for _ in range(workers)]
         try:
-            wait(futures)
+            # In short turns: a signal that comes just before a wait begins is only seen after it.
+            while wait(futures, timeout=TURN_SECONDS).not_done:
+                pass
         except KeyboardInterrupt:
             stopped.set()
             if not partial:
