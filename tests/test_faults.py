@@ -101,6 +101,15 @@ class Slow:
         return self.source.read(layer, start, stop)
 
 
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """Ctrl+C as a terminal's program has it: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
 def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     from tracer.census.take import take_census

@@ -32,7 +32,6 @@ SMALL_BATCH = 1 << 22
 """Picks of a batch below which the kernel that serves every k and dtype is used: it is compiled once."""
 THREADED_PICKS = 1 << 14
 """Picks a block below which one thread counts alone: several would only wait for each other's Python."""
-TURN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +219,7 @@ def count_blocks(
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work) for _ in range(workers)]
         try:
-            # In short turns: a signal that comes just before a wait begins is only seen after it.
-            while wait(futures, timeout=TURN_SECONDS).not_done:
-                pass
+            wait(futures)
         except KeyboardInterrupt:
             stopped.set()
             if not partial:
