@@ -1,24 +1,23 @@
 """DualPipe of 64 stages and 256 micro-batches: schedule and figure JSON against one shape a task.
 
-Both sides start from the stages and end with the figure as JSON text. They run in turn, in one process,
-and the best of the runs counts. The other side gives all shapes to plotly at once: adding them one by
-one (``figure.add_shape``) takes far longer still, and is timed on a part only.
+Both sides start from the stages and end with the figure as JSON text. The other side gives all shapes to
+plotly at once: adding them one by one (``figure.add_shape``) takes far longer still.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import plotly.graph_objects as go
 
+from benchmarks.ratios import Ratio, interleave
 from layouts.charts.gantt import KIND_COLOURS, gantt_figure
 from tracer.timing.dualpipe import ChunkTimes, Schedule, dualpipe
 from tracer.timing.timeline import of_dualpipe
 
 STAGES, MICRO_BATCHES, RUNS = 64, 256, 3
 TIMES = ChunkTimes(forward=1.0, backward=2.0, weights=1.0, overlapped=2.6)
-ADDED_SHAPES = 50
+FASTER, SMALLER = 20.0, 6.0
 
 
 def ours() -> str:
@@ -32,10 +31,10 @@ def one_shape_a_task() -> str:
     return text
 
 
-def shapes(schedule: Schedule, count: int | None = None) -> list[dict[str, object]]:
+def shapes(schedule: Schedule) -> list[dict[str, object]]:
     """A rectangle a cell, with its micro-batch as label."""
     columns = (schedule.start, schedule.seconds, schedule.stage, schedule.kind, schedule.forward_batch)
-    rows = zip(*(column.tolist()[:count] for column in columns), strict=True)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [
         {
             "type": "rect",
@@ -51,33 +50,14 @@ def shapes(schedule: Schedule, count: int | None = None) -> list[dict[str, objec
     ]
 
 
-def timed(run: Callable[[], object]) -> tuple[float, object]:
-    start = time.perf_counter()
-    result = run()
-    return time.perf_counter() - start, result
-
-
-def add_some() -> None:
-    figure = go.Figure()
-    for shape in shapes(dualpipe(STAGES, MICRO_BATCHES, TIMES), ADDED_SHAPES):
-        figure.add_shape(**shape)
-
-
-def main() -> None:
-    sides = {"ours": ours, "one shape a task": one_shape_a_task}
-    best: dict[str, float] = {}
-    sizes: dict[str, int] = {}
-    for _ in range(RUNS):
-        for name, side in sides.items():
-            seconds, text = timed(side)
-            best[name] = min(seconds, best.get(name, seconds))
-            sizes[name] = len(str(text).encode())
-    for name in sides:
-        print(f"{name:18}{best[name]:8.3f} s {sizes[name] / 1e6:8.3f} MB")
-    slow, fast = best["one shape a task"], best["ours"]
-    print(f"{slow / fast:.0f} times faster, {sizes['one shape a task'] / sizes['ours']:.0f} times smaller")
-    print(f"add_shape, {ADDED_SHAPES} of the tasks: {timed(add_some)[0]:.2f} s")
-
-
-if __name__ == "__main__":
-    main()
+def run() -> Iterator[Ratio]:
+    """Time, and size of the JSON text."""
+    yield interleave(
+        f"DualPipe {STAGES} x {MICRO_BATCHES} as JSON, against one shape a task",
+        ours,
+        one_shape_a_task,
+        rounds=RUNS,
+        at_least=FASTER,
+    )
+    sizes = [len(side().encode()) / 1e6 for side in (ours, one_shape_a_task)]
+    yield Ratio("its size, against one shape a task", *sizes, SMALLER, False, "MB", 1.0)
