@@ -71,7 +71,7 @@
     };
   }
 
-  // Calls back when light turns dark or dark light; the answer stops it.
+  // Calls back when light turns dark or dark light.
   function watchTheme(changed) {
     new MutationObserver(changed).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     dark.addEventListener("change", changed);

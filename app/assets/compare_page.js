@@ -18,7 +18,7 @@
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
     if (!page.presets.length) page.presets = (await fetchJson("/api/presets")).presets || [];
     drawBar(page);
-    const data = await fetchJson("/api/compare" + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
+    const data = await fetchJson("/api/compare" + core.formatQuery(page.query)).catch(() => ({ error: { text: core.UNREACHABLE } }));
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
     else {
       page.data = data;

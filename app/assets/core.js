@@ -11,6 +11,7 @@
     kv_exchange: "cp", query_send: "cp", partials_return: "cp", kv_transfer: "cp",
     dispatch: "ep", combine: "ep", weight_pull: "ep", pp_send: "pp",
   };
+  const UNREACHABLE = "The explorer cannot be reached. Is it still running?";
   const TRAVEL_MS = 560;
   const REST_MS = 520;
 
@@ -200,11 +201,11 @@
 
   // A fetch that gets no answer at all throws a TypeError.
   function whyFailed(error) {
-    return error instanceof TypeError ? "The explorer cannot be reached. Is it still running?" : error.message;
+    return error instanceof TypeError ? UNREACHABLE : error.message;
   }
 
   const core = {
-    ABBREVIATIONS, FAMILIES, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
+    ABBREVIATIONS, FAMILIES, UNREACHABLE, parseQuery, formatQuery, scenarioQuery, compareQuery, clampHop, firstHops, ranksSince, stripGroups, hopName,
     ease, phaseCount, progress, restMs, travelMs, crossingsText, liveText, neighbour, fixValues,
     keptAt, standing, isBusiest, ownTripQuery, aloneQuery, slug, csvText, jsonText, whyFailed,
   };

@@ -29,7 +29,7 @@
     const quiz = page.query.chapter === QUIZ;
     page.frame.setAttribute("aria-busy", "true");
     if (!page.chapters.length) page.chapters = (await fetchJson("/api/learn").catch(() => ({}))).chapters || [];
-    const data = await fetchJson((quiz ? "/api/quiz" : "/api/learn") + core.formatQuery(page.query)).catch(() => ({ error: { text: "The explorer cannot be reached. Is it still running?" } }));
+    const data = await fetchJson((quiz ? "/api/quiz" : "/api/learn") + core.formatQuery(page.query)).catch(() => ({ error: { text: core.UNREACHABLE } }));
     page.frame.removeAttribute("aria-busy");
     page.data = data;
     page.chosen = null;

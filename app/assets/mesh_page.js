@@ -41,7 +41,7 @@
       else show(page, data);
     } catch (error) {
       if (error.name === "AbortError") return;
-      showWrong(page, { text: "The explorer cannot be reached. Is it still running?" });
+      showWrong(page, { text: window.tokentrip.core.UNREACHABLE });
     }
     page.frame.removeAttribute("aria-busy");
   }

@@ -2,7 +2,6 @@
 // The pages of figures: controls above, then what the engine says as tables and charts.
 (function () {
   const PAGES = { numbers: "Numbers", traffic: "Traffic", batch: "Batch", time: "Time", roofline: "Roofline", decode: "Decode" };
-  const LOST = "The explorer cannot be reached. Is it still running?";
 
   function reportPage(name, frame) {
     const { core, dom } = window.tokentrip;
@@ -31,7 +30,7 @@
     const abort = (page.abort = new AbortController());
     page.body.classList.remove("ready");
     page.frame.setAttribute("aria-busy", "true");
-    const data = await ask(page, abort.signal).catch((error) => (error.name === "AbortError" ? null : { error: { text: LOST } }));
+    const data = await ask(page, abort.signal).catch((error) => (error.name === "AbortError" ? null : { error: { text: core.UNREACHABLE } }));
     if (!data || abort.signal.aborted) return;
     answer(page, data);
     page.frame.removeAttribute("aria-busy");

@@ -40,7 +40,7 @@
       else showTrip(page, data);
     } catch (error) {
       if (error.name === "AbortError") return;
-      showError(page, { text: "The explorer cannot be reached. Is it still running?" });
+      showError(page, { text: window.tokentrip.core.UNREACHABLE });
     }
     page.frame.removeAttribute("aria-busy");
   }
