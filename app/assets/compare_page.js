@@ -16,7 +16,7 @@
     const { carry, core, fetchJson, dom } = window.tokentrip;
     carry(core.parseQuery(page.query.a));
     history.replaceState(history.state, "", location.pathname + core.formatQuery(page.query));
-    if (!page.presets.length) page.presets = (await fetchJson("/api/presets")).presets || [];
+    if (!page.presets.length) page.presets = (await fetchJson("/api/presets").catch(() => ({}))).presets || [];
     drawBar(page);
     const data = await fetchJson("/api/compare" + core.formatQuery(page.query)).catch(() => ({ error: { text: core.UNREACHABLE } }));
     if (data.error) page.body.replaceChildren(dom.make("div", { class: "alert", role: "alert" }, [dom.make("p", { text: data.error.text })]));
