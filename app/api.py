@@ -16,7 +16,7 @@ from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 Payload = dict[str, Any]
 MAX_BODY_BYTES = 17 << 20
@@ -130,7 +130,7 @@ def presets_payload(query: dict[str, str]) -> Payload:
 @cache
 def _presets() -> list[dict[str, str | None]]:
     """Every page asks for them, they never change, and to read them takes as long as a trip of 1,024 GPUs."""
-    from tracer.presets import load_scenario, preset_names
+    from tracer.scenario.files import load_scenario, preset_names
 
     return [{"name": name, "source": load_scenario(name).source} for name in preset_names()]
 
@@ -236,7 +236,7 @@ def batch_of_file() -> flask.Response:
     """The batch page of a file of picks, which is read in memory, counted and forgotten."""
     from app.reports.batch import batch_report
     from app.reports.batch_picks import MAX_BYTES
-    from tracer.picks.in_memory import InMemory
+    from tracer.batch.picks.source import InMemory
 
     query = flask.request.args.to_dict()
     sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))

@@ -8,13 +8,14 @@ from urllib.parse import parse_qsl
 from app.mesh_report import counts
 from app.query import scenario_of
 from layouts import build_scene, render_svg
-from tracer.compare import Comparison, compare_trips
-from tracer.trip import Trip, take_trip
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.display import format_bytes
+from tracer.scenario.step import mesh_line
+from tracer.trip.compare import Comparison, compare_trips
+from tracer.trip.trip import Trip, take_trip
 
 if TYPE_CHECKING:
-    from tracer.compare import AxisTotals
-    from tracer.hop import Hop
+    from tracer.trip.compare import AxisTotals
+    from tracer.trip.hop import Hop
 
 DEFAULTS = {"a": "scenario=six-cuts", "b": "scenario=six-cuts-pp-inside-dp"}
 Row = list[str | bool]

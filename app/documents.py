@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError, listed, nearest
-from tracer.several import Trips
+from tracer.trip.several import Trips
 
 if TYPE_CHECKING:
-    from tracer.trip import Trip
+    from tracer.trip.trip import Trip
 
 _BLOCK = re.compile(
     r"(<!-- tokentrip:(?P<head>[^\n]*?)-->\n)(?P<body>.*?)(?P<end><!-- /tokentrip -->)", re.DOTALL
@@ -83,8 +83,8 @@ def _body(words: list[str], where: str, folder: Path, pictures: list[tuple[Path,
 
 
 def _journey(source: str, folder: Path, tokens: str | None, where: str) -> Journey:
-    from tracer.presets import SUFFIXES, load_scenario
-    from tracer.trip import take_trip
+    from tracer.scenario.files import SUFFIXES, load_scenario
+    from tracer.trip.trip import take_trip
 
     scenario = load_scenario(folder / source if Path(source).suffix.lower() in SUFFIXES else source)
     return take_trip(scenario) if tokens is None else follow(scenario, tokens, where)

@@ -57,7 +57,7 @@ def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
     """The K/V's last trip as the decode page draws it."""
     from app.pool_picture import draw_pools
     from app.reports.decode import pool_scenarios
-    from tracer.last_trip import last_trip_of
+    from tracer.serving.last_trip import last_trip_of
 
     return draw_pools(last_trip_of(*pool_scenarios(query), whole=True), Path(name))
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from app.journey import hop_count, one_trip
 from tracer.errors import ConfigError, listed, nearest
-from tracer.several import Trips
+from tracer.trip.several import Trips
 
 if TYPE_CHECKING:
     from app.journey import Journey
-    from tracer.trip import Trip
+    from tracer.trip.trip import Trip
 
 Writer = Callable[["Journey", int | None], str | bytes]
 MAX_PLAYED_MOVES = 6_000
@@ -77,16 +77,16 @@ def _gif(journey: Journey, hop: int | None) -> bytes:
 
 
 def _json(journey: Journey, hop: int | None) -> str:
-    from tracer.exporters.json_trip import to_json
+    from tracer.trip.export.tables import to_json
 
     return to_json(journey)
 
 
 def perfetto_text(trip: Trip) -> str:
     """The trip's hops in time, at link rate, for Perfetto."""
-    from tracer.exporters.perfetto import to_perfetto
     from tracer.timing.timeline import of_trip
-    from tracer.timing.trip_time import trip_time
+    from tracer.timing.trace import to_perfetto
+    from tracer.trip.clock import trip_time
 
     return to_perfetto(of_trip(trip, trip_time(trip)))
 
@@ -99,11 +99,11 @@ FORMATS: dict[str, Writer] = {
     ".gif": _gif,
     ".perfetto.json": _text("app.export_formats:perfetto_text"),
     ".json": _json,
-    ".csv": _text("tracer.exporters.csv_trip:to_csv"),
-    ".seq.mmd": _text("tracer.exporters.mermaid:to_mermaid_sequence"),
-    ".mmd": _text("tracer.exporters.mermaid:to_mermaid"),
-    ".dot": _text("tracer.exporters.graph:to_dot"),
-    ".graphml": _text("tracer.exporters.graph:to_graphml"),
+    ".csv": _text("tracer.trip.export.tables:to_csv"),
+    ".seq.mmd": _text("tracer.trip.export.mermaid:to_mermaid_sequence"),
+    ".mmd": _text("tracer.trip.export.mermaid:to_mermaid"),
+    ".dot": _text("tracer.trip.export.graph:to_dot"),
+    ".graphml": _text("tracer.trip.export.graph:to_graphml"),
 }
 
 

@@ -8,7 +8,7 @@ from app.query import flatten, scenario_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.model_spec import ModelSpec
+    from tracer.model.spec import ModelSpec
 
 MAX_LINE = 8_192
 

@@ -13,7 +13,7 @@ from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from app.journey import Journey
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 _MAX_SHOWN = 6
 
@@ -24,7 +24,7 @@ def picture_differences(path: Path) -> list[str]:
     Raises:
         ConfigError: when the file cannot be read or carries no scenario, or its source is gone.
     """
-    from tracer.scenario_files import read_bytes, read_text
+    from tracer.scenario.files import read_bytes, read_text
 
     suffix = path.suffix.lower()
     pixels = suffix in PIXELS
@@ -49,7 +49,7 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
     scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
     if stamp.decode is not None:
         from app import pool_picture
-        from tracer.last_trip import last_trip_of
+        from tracer.serving.last_trip import last_trip_of
 
         decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
         moved = last_trip_of(scenario, decode, whole=stamp.whole)
@@ -60,8 +60,8 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
 
 def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
     """The trip of the stamp's token, or the trips of its several tokens."""
-    from tracer.several import take_trips
-    from tracer.trip import take_trip
+    from tracer.trip.several import take_trips
+    from tracer.trip.trip import take_trip
 
     if stamp.tokens is None:
         return take_trip(scenario)
@@ -70,8 +70,8 @@ def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
 
 def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -> Scenario:
     """The scenario as its source says now: a preset, a file beside the picture, else as it was stamped."""
-    from tracer.presets import SUFFIXES, load_scenario
-    from tracer.scenario_read import scenario_from_dict
+    from tracer.scenario.files import SUFFIXES, load_scenario
+    from tracer.scenario.read import scenario_from_dict
 
     if source is None:
         return scenario_from_dict(tables)

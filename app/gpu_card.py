@@ -6,16 +6,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from layouts.labels import expert_label, gpus, plural, stage_layers_text
+from tracer.display import format_bytes
 from tracer.errors import ConfigError
-from tracer.mesh import GROUP_NAMES
-from tracer.reports import rank_report
-from tracer.residency import residency_of
-from tracer.trip_text import format_bytes
+from tracer.memory.reports import rank_report
+from tracer.memory.residency import residency_of
+from tracer.mesh.mesh import GROUP_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 LIT = 512
 NOTES = {

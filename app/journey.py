@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from app.query import scenario_of
 from app.token_names import read_token_names
 from tracer.errors import ConfigError
-from tracer.several import Trips, take_trips
-from tracer.several_text import totals_line
-from tracer.trip import Trip, take_trip
-from tracer.trip_text import log_line
+from tracer.trip.log import log_line
+from tracer.trip.several import Trips, take_trips
+from tracer.trip.several_text import totals_line
+from tracer.trip.trip import Trip, take_trip
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 Journey = Trip | Trips
 FOLLOW = "follow"

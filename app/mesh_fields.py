@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tracer.hardware import hardware_preset_names
-from tracer.model_config import model_preset_names
-from tracer.plan import CHOICES
+from tracer.mesh.hardware import hardware_preset_names
+from tracer.model.configs import model_preset_names
+from tracer.scenario.plan import CHOICES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from app.gpu_card import gpu_card
 from app.query import tables_of
 from tracer.errors import ConfigError
-from tracer.scenario_read import scenario_from_dict
+from tracer.scenario.read import scenario_from_dict
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
-    from tracer.trip import Trip
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.trip import Trip
 
 Payload = dict[str, Any]
 
@@ -46,8 +46,9 @@ def _table(tables: Payload, name: str) -> Payload:
 
 def _what_it_does(scenario: Scenario) -> Payload:
     from layouts import build_scene, render_svg
-    from tracer.trip import take_trip
-    from tracer.trip_text import log_line, mesh_line
+    from tracer.scenario.step import mesh_line
+    from tracer.trip.log import log_line
+    from tracer.trip.trip import take_trip
 
     trip = take_trip(scenario)
     return {
@@ -66,7 +67,7 @@ def _what_it_does(scenario: Scenario) -> Payload:
 
 def counts(trip: Trip) -> list[tuple[str, str]]:
     """A trip's totals, as label and figure."""
-    from tracer.trip_text import format_bytes
+    from tracer.display import format_bytes
 
     log, word = trip.log, trip.scenario.cluster.island_word
     rows = [

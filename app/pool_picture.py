@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from tracer.last_trip import LastTrip
+    from tracer.serving.last_trip import LastTrip
 
 ENDINGS = (".svg", ".png", ".json")
 

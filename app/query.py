@@ -14,9 +14,9 @@ from importlib import resources
 from typing import Any
 
 from tracer.errors import ConfigError, nearest
-from tracer.presets import preset_names
-from tracer.scenario import Scenario
-from tracer.scenario_read import PLAIN, TABLES, scenario_from_dict
+from tracer.scenario.files import preset_names
+from tracer.scenario.read import PLAIN, TABLES, scenario_from_dict
+from tracer.scenario.scenario import Scenario
 
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"

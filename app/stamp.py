@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.pixel_stamp import PIXELS, put_text, take_text
 from tracer.errors import ConfigError
-from tracer.exporters.mermaid import MAX_CHARACTERS
-from tracer.several import Trips
+from tracer.trip.export.mermaid import MAX_CHARACTERS
+from tracer.trip.several import Trips
 
 if TYPE_CHECKING:
     from app.journey import Journey

@@ -7,8 +7,8 @@ from typing import Any
 
 from app.query import flatten
 from tracer.errors import ConfigError
-from tracer.scenario_files import parse_text
-from tracer.scenario_read import scenario_from_dict
+from tracer.scenario.files import parse_text
+from tracer.scenario.read import scenario_from_dict
 
 MAX_BYTES = 262_144
 
@@ -33,7 +33,7 @@ def read_upload(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _model_keys(text: str, name: str) -> dict[str, Any]:
-    from tracer.model_config import read_config
+    from tracer.model.configs import read_config
 
     read = read_config(
         json.loads(text), name=name.rsplit("/", 1)[-1].removesuffix(".json"), source="uploaded"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -19,37 +18,19 @@ from layouts.draw import Pen
 from layouts.hop_svg import draw_chips, draw_dot, draw_link, used_links
 from layouts.lean_pen import LeanPen, untouched_rules
 from layouts.legend import legend, legend_height
+from layouts.reel import Reel
 from layouts.svg import LINE_HEIGHT, MARGIN, MIN_WIDTH, document, map_parts, title_height
 from layouts.token_marks import kv_squares, resting_dots
 
 if TYPE_CHECKING:
-    from layouts.scene import GpuBox, HopScene, Scene
+    from layouts.scene import HopScene, Scene
+
 
 MAX_HOPS = 80
 TRACK_HEIGHT = 24.0
 EASE = ' calcMode="spline" keyTimes="0;1" keySplines=".5 0 .5 1"'
 SQUARES = {"kv_exchange": "kv", "weight_pull": "soft"}
 _GPU = re.compile(r'(<g class="gpu" data-rank="(\d+)">)')
-
-
-@dataclass(frozen=True, slots=True)
-class Reel:
-    """What plays: hops in order with their beats, and what the map knows; ``links`` names each path."""
-
-    scene: Scene
-    hops: tuple[HopScene, ...]
-    clock: Clockwork
-    boxes: dict[int, GpuBox]
-    pen: Pen
-    links: dict[str, str]
-
-    def beats(self) -> Iterator[tuple[HopScene, Beat]]:
-        """Each hop with its beat."""
-        return zip(self.hops, self.clock.beats, strict=True)
-
-    def past(self) -> tuple[HopScene, ...]:
-        """Hops before the first one that plays."""
-        return self.scene.hops[: self.hops[0].index]
 
 
 def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str:

@@ -17,15 +17,16 @@ from layouts.words import tell
 from layouts.words.context import Context
 from layouts.words.reasons import reasons
 from tracer.errors import ConfigError
-from tracer.hop import HopKind
-from tracer.several import Trips
-from tracer.several_text import totals_line
-from tracer.timing.links import LinkRates, hop_time, transfer_seconds
-from tracer.trip_text import log_line, mesh_line
+from tracer.scenario.step import mesh_line
+from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
+from tracer.trip.hop import HopKind
+from tracer.trip.log import log_line
+from tracer.trip.several import Trips
+from tracer.trip.several_text import totals_line
 
 if TYPE_CHECKING:
     from layouts.scene import Marks
-    from tracer.trip import Tally, Trip
+    from tracer.trip.trip import Tally, Trip
 
 MAX_DRAWN = 10_000
 

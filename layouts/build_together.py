@@ -13,13 +13,12 @@ from layouts.phases import is_ring, phases
 from layouts.scene import BusyLink, HopScene, Marks, Move, Together, Traveller
 from layouts.words.together import ROLES, tell_together
 from tracer.errors import ConfigError
-from tracer.hop import Transfer
-from tracer.timing.links import LinkRates, hop_time, transfer_seconds
+from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
+from tracer.trip.hop import Transfer
 
 if TYPE_CHECKING:
     from layouts.paths import Router
-    from tracer.link_loads import LinkLoad
-    from tracer.several import SharedTally, Step, Trips
+    from tracer.trip.several import LinkLoad, SharedTally, Step, Trips
 
 MAX_SHARED = 300_000
 Ride = tuple[int, int, str, str, int]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from layouts.labels import plural
 from layouts.words.together import link_text
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
 
 if TYPE_CHECKING:
     from layouts.scene import HopScene, Scene

@@ -9,12 +9,12 @@ import numpy as np
 
 from layouts.draw import Pen
 from layouts.svg import document
-from tracer.rank_places import islands_of
+from tracer.mesh.cluster import islands_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracer.census.result import Census
+    from tracer.batch.census.result import Census
 
     Int64s = NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from layouts.crowds import (
 from layouts.labels import plural
 from layouts.legend import notes
 from layouts.words.together import link_text, meeting_text
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
 
 if TYPE_CHECKING:
     from layouts.scene import BusyLink, HopScene, Scene, Together

@@ -21,8 +21,8 @@ from layouts.crowds import (
 )
 
 if TYPE_CHECKING:
-    from layouts.animated_svg import Reel
     from layouts.draw import Pen
+    from layouts.reel import Reel
     from layouts.scene import BusyLink
 
 Shown = dict[tuple[int, Tag], list[Span]]

@@ -16,7 +16,7 @@ from layouts.labels import expert_label, stage_layers_text
 from layouts.scene import Band, Fold, GpuBox, Line, Rail
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 MAX_COLUMNS = 18
 DRAW_ALL_LINES = 8

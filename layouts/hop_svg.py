@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
 
 if TYPE_CHECKING:
     from layouts.draw import Pen

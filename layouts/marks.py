@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layouts.scene import Marks
-from tracer.hop import HopKind, Part, Role
-from tracer.kv_layout import kv_tps
-from tracer.plan import Sp
+from tracer.memory.kv import kv_tps
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:
-    from tracer.hop import Hop
-    from tracer.scenario import Scenario
-    from tracer.trip import Trip
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Hop
+    from tracer.trip.trip import Trip
 
 Dots = dict[int, str]
 _SPLIT = frozenset({HopKind.ALL_GATHER, HopKind.HEAD_COPY})

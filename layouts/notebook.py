@@ -8,8 +8,8 @@ from layouts.build import build_scene
 from layouts.svg import render_svg
 
 if TYPE_CHECKING:
-    from tracer.several import Trips
-    from tracer.trip import Trip
+    from tracer.trip.several import Trips
+    from tracer.trip.trip import Trip
 
 
 def trip_svg(trip: Trip | Trips) -> str:

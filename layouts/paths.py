@@ -9,7 +9,7 @@ from layouts.grid import BOX_WIDTH, GAP, Grid
 from layouts.scene import GpuBox
 
 if TYPE_CHECKING:
-    from tracer.cluster import Cluster
+    from tracer.mesh.cluster import Cluster
 
 NUDGE = 10.0
 ARC_LOW, ARC_HIGH = 10.0, 28.0

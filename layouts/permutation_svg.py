@@ -11,7 +11,7 @@ from layouts.grid import TINTS
 from layouts.svg import document
 
 if TYPE_CHECKING:
-    from tracer.permutation import Permutation
+    from tracer.batch.permutation import Permutation
 
 MAX_ROWS = 64
 LONG = 60

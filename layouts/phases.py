@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.hop import HopKind, Role
+from tracer.trip.hop import HopKind, Role
 
 if TYPE_CHECKING:
-    from tracer.hop import Hop
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Hop
 
 
 def is_ring(scenario: Scenario, hop: Hop) -> bool:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from layouts.labels import plural, stage_layers_text
 from layouts.scene import Band, Fold
-from tracer.kv_layout import kv_heads_of, positions_kept
-from tracer.kv_text import short_range
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.memory.kv import kv_heads_of, positions_kept
+from tracer.memory.kv_text import short_range
 
 if TYPE_CHECKING:
-    from tracer.kv_pieces import KvPiece
-    from tracer.last_trip import LastTrip
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
+    from tracer.serving.kv_pieces import KvPiece
+    from tracer.serving.last_trip import LastTrip
 
 MAX_ARROWS = 48
 MAX_TALL = 16

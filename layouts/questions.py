@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from layouts.labels import gpus, listed, plural
 from layouts.scene import Question
-from tracer.hop import HopKind
-from tracer.plan import Contract
+from tracer.scenario.plan import Contract
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from layouts.words.context import Context

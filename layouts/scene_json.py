@@ -8,7 +8,7 @@ from typing import Any
 from layouts.crowd_json import several_hops, several_to_dict
 from layouts.labels import time_text
 from layouts.scene import HopScene, Marks, Move, Question, Scene
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
 
 SCHEMA = 1
 

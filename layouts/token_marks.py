@@ -9,7 +9,7 @@ from layouts.clockwork import Span, during
 from layouts.hop_svg import draw_dot
 
 if TYPE_CHECKING:
-    from layouts.animated_svg import Reel
+    from layouts.reel import Reel
 
 
 def resting_dots(reel: Reel) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.judge import Answer, command
-from tracer.presets import load_scenario
+from tracer.scenario.files import load_scenario
 
 OLD = "what was there before"
 WRITERS: dict[str, Callable[[Path], Answer]] = {
@@ -112,8 +112,8 @@ def heeded_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeded_interrupts")
 def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    from tracer.census.take import take_census
-    from tracer.picks.draws import DrawnPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.draws import DrawnPicks
 
     scenario = load_scenario("six-cuts")
     drawn = DrawnPicks.of_model(scenario.need_model(), 64)

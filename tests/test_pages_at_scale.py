@@ -50,8 +50,8 @@ def test_batch_and_traffic_name_what_they_leave_out() -> None:
 
 def test_the_engine_says_the_same_of_a_census() -> None:
     pytest.importorskip("numba")
-    from tracer.census.take import take_census
-    from tracer.picks.draws import DrawnPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.draws import DrawnPicks
 
     scenario = scenario_of(MILLION)
     with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has 2 stages of 524,288 ranks"):

@@ -19,8 +19,8 @@ from layouts.build import build_scene
 from layouts.clockwork import Clockwork, joined
 from layouts.scene import Scene
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
-from tracer.trip import Trip, take_trip
+from tracer.scenario.files import load_scenario
+from tracer.trip.trip import Trip, take_trip
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -32,7 +32,7 @@ def test_traffic_of_a_mesh_too_large_to_wait_for_ranks_no_orders(monkeypatch: py
     pytest.importorskip("plotly")
     from app.reports import traffic
 
-    monkeypatch.setattr("tracer.orders.MAX_RANKED", 767)
+    monkeypatch.setattr("tracer.traffic.orders.MAX_RANKED", 767)
     blocks = traffic.traffic_report({})["blocks"]
     told = [block["text"] for block in blocks if block["kind"] == "note"]
     unranked = "Orders are not ranked: world_size=32 in each of 24 orders is more than"

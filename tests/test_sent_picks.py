@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tracer import ConfigError, load_scenario
-from tracer.picks.files import read_picks
-from tracer.picks.in_memory import InMemory
-from tracer.picks.unpacked import MAX_UNPACKED_BYTES
+from tracer.batch.picks.files import read_picks
+from tracer.batch.picks.npy import MAX_UNPACKED_BYTES
+from tracer.batch.picks.source import InMemory
 
 MODEL = load_scenario("six-cuts").need_model()
 PICKS = np.argsort(np.random.default_rng(3).random((8, 50, 32)), axis=2)[:, :, :2].astype(np.int16)
@@ -108,7 +108,7 @@ def test_a_short_archive_with_a_false_header_is_refused() -> None:
 
 
 def test_a_short_parquet_file_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracer.picks.parquet.MAX_UNPACKED_BYTES", 400)
+    monkeypatch.setattr("tracer.batch.picks.parquet.MAX_UNPACKED_BYTES", 400)
     with pytest.raises(ConfigError, match="holds 100 values, more than 50"):
         read_picks(InMemory("picks.parquet", parquet(PICKS[0])), MODEL)
 
@@ -117,8 +117,8 @@ def test_the_batch_page_counts_a_file_and_forgets_it() -> None:
     pytest.importorskip("dash")
     pytest.importorskip("numba")
     from app.server import create_server
-    from tracer.census.take import take_census
-    from tracer.picks.source import ArrayPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.source import ArrayPicks
 
     client = create_server().test_client()
     answer = client.post("/api/batch?tokens=64&picks_file=mine.npy", data=npy(PICKS)).get_json()

@@ -24,7 +24,7 @@ from app.server import create_server
 from app.uploads import MAX_BYTES
 from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
-from tracer.scenario_files import parse_text
+from tracer.scenario.files import parse_text
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>alert(1)</script>"

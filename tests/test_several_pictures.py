@@ -27,10 +27,9 @@ from layouts.palette import TOKENS
 from layouts.raster import to_gif
 from layouts.svg import map_svg
 from tracer import ConfigError, load_scenario, take_trip
-from tracer.kv_owners import kv_owners
-from tracer.link_loads import link_loads
-from tracer.several import Trips, take_trips
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.memory.kv_owners import kv_owners
+from tracer.trip.several import Trips, link_loads, take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]

@@ -10,8 +10,8 @@ from app.commands.scenario_source import scenario_argument
 from app.commands.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tracer.advise import Choice
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
+    from tracer.traffic.advise import Choice
 
 
 @click.command("advise")
@@ -27,7 +27,7 @@ def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
     Example:
       tokentrip advise deepseek-v3-prefill-ep32 --objective ttft
     """
-    from tracer.advise import advise
+    from tracer.traffic.advise import advise
 
     advice = advise(scenario, objective)
     if as_json:
@@ -52,8 +52,7 @@ def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
 
 
 def _cells(choice: Choice) -> tuple[str, ...]:
-    from tracer.timing.units import format_seconds
-    from tracer.trip_text import format_bytes
+    from tracer.display import format_bytes, format_seconds
 
     if choice.refused is not None:
         return (choice.name, "-", "-", "-", "-", "-", choice.refused)

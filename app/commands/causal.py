@@ -9,7 +9,7 @@ import click
 from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("causal")
@@ -22,7 +22,7 @@ def causal_command(scenario: Scenario, as_json: bool) -> None:
     Example:
       tokentrip causal six-cuts --cp 4
     """
-    from tracer.causal_work import causal_work_text, compare_causal_work
+    from tracer.memory.causal_work import causal_work_text, compare_causal_work
 
     if as_json:
         import json

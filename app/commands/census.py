@@ -14,10 +14,10 @@ from app.commands.tables import print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.census.result import Census
-    from tracer.census.run import Progress
-    from tracer.picks.source import PickSource
-    from tracer.scenario import Scenario
+    from tracer.batch.census.result import Census
+    from tracer.batch.census.run import Progress
+    from tracer.batch.picks.source import PickSource
+    from tracer.scenario.scenario import Scenario
 
 FORMATS = ["auto", "plain", "vllm", "sglang", "megatron", "logits"]
 QUIET_SECONDS = 1.0
@@ -69,8 +69,8 @@ def _print(census: Census, as_json: bool, *, by_layer: bool) -> None:
 
 
 def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
-    from tracer.census.homes import GivenHomes
-    from tracer.census.take import landed_census, need_numba, take_census
+    from tracer.batch.census.homes import GivenHomes
+    from tracer.batch.census.take import landed_census, need_numba, take_census
 
     need_numba()
     if options["picks"] is None and options["tokens"] is None:
@@ -79,7 +79,7 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
     picks = _picks(scenario, options)
     homes = None
     if options["sources"] is not None:
-        from tracer.picks.files import read_sources
+        from tracer.batch.picks.files import read_sources
 
         homes = GivenHomes.of_ranks(scenario, read_sources(options["sources"]))
     how: dict[str, Any] = {
@@ -90,7 +90,7 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
         "partial": True,
     }
     if options["scheduler"] is not None:
-        from tracer.census.cluster import cluster_census
+        from tracer.batch.census.cluster import cluster_census
 
         return cluster_census(scenario, picks, options["scheduler"], **how)
     return take_census(scenario, picks, threads=options["threads"], **how)
@@ -113,10 +113,10 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
             raise ConfigError(
                 "--tokens", options["tokens"], "is said by the file of picks", "drop one of the two"
             )
-        from tracer.picks.files import read_picks
+        from tracer.batch.picks.files import read_picks
 
         return read_picks(options["picks"], model, layout=options["layout"], column=options["column"])
-    from tracer.picks.draws import DrawnPicks, popularity_of
+    from tracer.batch.picks.draws import DrawnPicks, popularity_of
 
     weights = popularity_of(options["popularity"], model.need("experts", "draw picks"), skew=options["skew"])
     return DrawnPicks.of_model(

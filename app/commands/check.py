@@ -42,7 +42,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> None:
 def _differences(file: Path) -> list[str]:
     from app.documents import fill_document
     from app.freshness import picture_differences
-    from tracer.scenario_files import read_text
+    from tracer.scenario.files import read_text
 
     if file.suffix.lower() not in DOCUMENTS:
         return picture_differences(file)
@@ -66,7 +66,7 @@ def fill_command(files: tuple[Path, ...]) -> None:
     """
     from app.documents import fill_document
     from app.files import write_whole
-    from tracer.scenario_files import read_text
+    from tracer.scenario.files import read_text
 
     for file in files:
         if file.suffix.lower() not in DOCUMENTS:

@@ -11,8 +11,8 @@ from app.commands.scenario_source import scenario_argument
 from app.commands.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tracer.eplb_scenario import Rebalanced
-    from tracer.scenario import Scenario
+    from tracer.batch.eplb_scenario import Rebalanced
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("eplb")
@@ -35,7 +35,7 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     Example:
       tokentrip eplb deepseek-v3-prefill-ep32 --slots 288 --tokens 4096
     """
-    from tracer.eplb_scenario import rebalanced
+    from tracer.batch.eplb_scenario import rebalanced
 
     ep, experts = scenario.mesh.size_of("ep"), scenario.need_model().need("experts", "balance experts")
     slots = options["slots"] or (-(-experts // ep) + 1) * ep
@@ -47,11 +47,11 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
 
 
 def _picks(scenario: Scenario, options: dict[str, Any]) -> Any:
-    from tracer.picks.draws import DrawnPicks, popularity_of
+    from tracer.batch.picks.draws import DrawnPicks, popularity_of
 
     model = scenario.need_model()
     if options["picks"] is not None:
-        from tracer.picks.files import read_picks
+        from tracer.batch.picks.files import read_picks
 
         return read_picks(options["picks"], model)
     weights = popularity_of(options["popularity"], model.need("experts", "draw picks"), skew=options["skew"])
@@ -59,7 +59,7 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> Any:
 
 
 def _print(found: Rebalanced, slots: int) -> None:
-    from tracer.trip_text import format_bytes
+    from tracer.display import format_bytes
 
     report = found.to_dict()
     rows = []

@@ -9,7 +9,7 @@ import click
 from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("generate")
@@ -25,8 +25,8 @@ def generate_command(scenario: Scenario, steps: int, decode: str | None, as_json
       tokentrip generate six-cuts --steps 4
       tokentrip generate deepseek-v3-prefill-ep32 --decode deepseek-v3-decode-ep144
     """
-    from tracer.generation import generate
-    from tracer.presets import load_scenario
+    from tracer.scenario.files import load_scenario
+    from tracer.serving.generation import generate
 
     generation = generate(scenario, steps, load_scenario(decode) if decode is not None else None)
     if as_json:

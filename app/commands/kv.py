@@ -11,8 +11,8 @@ from app.commands.scenario_source import UNCHANGED_SOURCE, scenario_argument
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.last_trip import LastTrip
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
+    from tracer.serving.last_trip import LastTrip
 
 
 @click.command("kv")
@@ -45,20 +45,20 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
     elif as_json:
         import json
 
-        from tracer.kv_owners import kv_owners
-        from tracer.kv_room import kv_room
+        from tracer.memory.kv_owners import kv_owners
+        from tracer.memory.kv_room import kv_room
 
         room = [entry.to_dict() for entry in kv_room(scenario)]
         click.echo(json.dumps({"schema": 1, **kv_owners(scenario).to_dict(), "room": room}, indent=1))
     else:
-        from tracer.kv_text import kv_text
+        from tracer.memory.kv_text import kv_text
 
         click.echo(kv_text(scenario))
 
 
 def _transfer(scenario: Scenario, decode: str, whole: bool, draw: Path | None, as_json: bool) -> None:
-    from tracer.last_trip import last_trip_of
-    from tracer.presets import load_scenario
+    from tracer.scenario.files import load_scenario
+    from tracer.serving.last_trip import last_trip_of
 
     pool = load_scenario(decode)
     moved = last_trip_of(scenario, pool, whole=whole)

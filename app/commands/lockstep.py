@@ -10,7 +10,7 @@ from app.commands.scenario_source import scenario_argument
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("lockstep")
@@ -26,7 +26,7 @@ def lockstep_command(scenario: Scenario, loads: str, moe: float, dummy: float, a
     Example:
       tokentrip lockstep six-cuts --loads 1,2,0,4 --dummy 0.1
     """
-    from tracer.lockstep import lockstep
+    from tracer.serving.lockstep import lockstep
 
     step = lockstep(scenario, _numbers(loads), moe=moe, dummy=dummy)
     if as_json:

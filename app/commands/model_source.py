@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracer.model_spec import ModelSpec
+    from tracer.model.spec import ModelSpec
 
 
 def read_model(source: str | None) -> ModelSpec | None:
@@ -18,9 +18,9 @@ def read_model(source: str | None) -> ModelSpec | None:
     if source is None:
         return None
     if Path(source).suffix.lower() == ".json":
-        from tracer.model_config import read_config_file
+        from tracer.model.configs import read_config_file
 
         return read_config_file(source).spec
-    from tracer.model_config.presets import model_preset
+    from tracer.model.configs.presets import model_preset
 
     return model_preset(source)

@@ -10,7 +10,7 @@ from app.commands.scenario_source import scenario_argument
 from app.commands.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("orders")
@@ -28,10 +28,9 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
       tokentrip orders six-cuts
       tokentrip orders six-cuts --phase decode
     """
-    from tracer.orders import rank_orders
-    from tracer.step_rows import pass_words
-    from tracer.timing.units import format_seconds
-    from tracer.trip_text import format_bytes
+    from tracer.display import format_bytes, format_seconds
+    from tracer.scenario.step import pass_words
+    from tracer.traffic.orders import rank_orders
 
     orders = rank_orders(scenario)
     if as_json:

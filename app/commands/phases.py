@@ -9,7 +9,7 @@ import click
 from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("phases")
@@ -24,8 +24,8 @@ def phases_command(scenario: Scenario, decode: str | None, as_json: bool) -> Non
       tokentrip phases six-cuts
       tokentrip phases deepseek-v3-prefill-ep32 --decode deepseek-v3-decode-ep144
     """
-    from tracer.phases import phase_table
-    from tracer.presets import load_scenario
+    from tracer.scenario.files import load_scenario
+    from tracer.serving.phases import phase_table
 
     table = phase_table(scenario, load_scenario(decode) if decode is not None else None)
     if as_json:

@@ -13,7 +13,7 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 UNCHANGED_SOURCE = "tokentrip.source"
 _SIZE_FLAGS = ("tp", "cp", "dp", "pp", "ep", "etp")
@@ -32,7 +32,7 @@ _HUGGING_FACE_KEYS = ("model_type", "architectures")
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from tracer.presets import preset_names
+    from tracer.scenario.files import preset_names
 
     names = [CompletionItem(name) for name in preset_names() if name.startswith(incomplete)]
     return [*names, CompletionItem(incomplete, type="file")]
@@ -99,8 +99,8 @@ def read_scenario(
     Raises:
         ConfigError: when the source cannot be read, or the result breaks a rule.
     """
-    from tracer.presets import load_scenario
-    from tracer.scenario_read import scenario_from_dict
+    from tracer.scenario.files import load_scenario
+    from tracer.scenario.read import scenario_from_dict
 
     changes = {key: value for key, value in flags.items() if value is not None}
     if not changes and not overrides and phase is None and seed is None and not _is_config(source):
@@ -121,7 +121,7 @@ def _is_config(source: str) -> bool:
 
 def _hugging_face(source: str) -> dict[str, Any] | None:
     """The Hugging Face config in a .json file, or None when it holds a scenario."""
-    from tracer.scenario_files import parse_text, read_text
+    from tracer.scenario.files import parse_text, read_text
 
     data = parse_text(read_text(Path(source), "scenario"), ".json")
     return data if isinstance(data, dict) and any(key in data for key in _HUGGING_FACE_KEYS) else None
@@ -129,10 +129,10 @@ def _hugging_face(source: str) -> dict[str, Any] | None:
 
 def _tables(source: str, phase: str | None) -> dict[str, Any]:
     """The scenario's tables in a phase, ready to be changed; derived sizes are left open."""
-    from tracer.presets import load_scenario
+    from tracer.scenario.files import load_scenario
 
     if source.endswith(".json") and (config := _hugging_face(source)):
-        from tracer.model_config import read_config
+        from tracer.model.configs import read_config
 
         read = read_config(config)
         for warning in read.warnings:

@@ -10,10 +10,10 @@ import click
 from app.commands.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
-    from tracer.timing.kv_stream import KvStream
-    from tracer.timing.overlap import MoeTimes
+    from tracer.scenario.scenario import Scenario
+    from tracer.serving.kv_stream import KvStream
     from tracer.timing.report import TimeReport
+    from tracer.timing.schedules.overlap import MoeTimes
 
 
 @click.command("time")
@@ -77,8 +77,8 @@ def time_command(
     if stream is not None:
         click.echo(f"K/V to the decode pool: {stream}")
     if published:
-        from tracer.timing.published import all_comparisons, summary
-        from tracer.timing.weights_text import weights_text
+        from tracer.proof.published.all import all_comparisons, summary
+        from tracer.proof.published.weights_text import weights_text
 
         tables = all_comparisons()
         click.echo("\n" + "\n\n".join(str(each) for each in tables))
@@ -89,7 +89,7 @@ def time_command(
 def _moe_times(text: str) -> MoeTimes:
     """Five times in µs, joined by commas."""
     from tracer.errors import ConfigError
-    from tracer.timing.overlap import MoeTimes
+    from tracer.timing.schedules.overlap import MoeTimes
 
     try:
         values = [float(value) * 1e-6 for value in text.split(",")]
@@ -104,16 +104,16 @@ def _moe_times(text: str) -> MoeTimes:
 
 def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
     """The prompt's K/V streamed layer by layer behind prefill on the hardware that is timed."""
-    from tracer.last_trip import last_trip_of
-    from tracer.presets import load_scenario
-    from tracer.timing.kv_stream import kv_stream
+    from tracer.scenario.files import load_scenario
+    from tracer.serving.kv_stream import kv_stream
+    from tracer.serving.last_trip import last_trip_of
 
     return kv_stream(last_trip_of(scenario, load_scenario(decode), whole=True), hardware)
 
 
 def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:
     from app.commands.tables import print_json
-    from tracer.timing.published import all_comparisons
+    from tracer.proof.published.all import all_comparisons
 
     tables = {"published": [each.to_dict() for each in all_comparisons()]} if published else {}
     moved = {} if stream is None else {"kv_stream": stream.to_dict()}
@@ -122,7 +122,7 @@ def _print_json(report: TimeReport, published: bool, stream: KvStream | None) ->
 
 def trace_text(report: TimeReport) -> str:
     """The report's timelines as Chrome trace JSON."""
-    from tracer.exporters.perfetto import to_perfetto
-    from tracer.timing.timelines import timelines_of
+    from tracer.timing.report import timelines_of
+    from tracer.timing.trace import to_perfetto
 
     return to_perfetto(*timelines_of(report))

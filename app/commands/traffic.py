@@ -10,7 +10,7 @@ from app.commands.scenario_source import scenario_argument
 from app.commands.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("traffic")
@@ -31,8 +31,8 @@ def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_
       tokentrip traffic six-cuts-decode --tokens 128
       tokentrip traffic deepseek-v3-prefill-ep32 --contracts
     """
-    from tracer.expected_traffic import expected_traffic
-    from tracer.step_rows import with_tokens
+    from tracer.scenario.step import with_tokens
+    from tracer.traffic.traffic import expected_traffic
 
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
@@ -43,8 +43,8 @@ def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_
     if as_json:
         print_json(traffic.to_dict())
         return
-    from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
-    from tracer.trip_text import mesh_line
+    from tracer.scenario.step import mesh_line
+    from tracer.traffic.traffic import HEADINGS, traffic_footer, traffic_rows
 
     click.echo(mesh_line(scenario))
     print_table(HEADINGS[:-1], [row[:-1] for row in traffic_rows(traffic)])
@@ -55,7 +55,7 @@ def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_
 
 
 def _contracts(scenario: Scenario, as_json: bool) -> None:
-    from tracer.contracts import compare_contracts
+    from tracer.traffic.contracts import compare_contracts
 
     compared = compare_contracts(scenario)
     if as_json:

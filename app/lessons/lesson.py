@@ -15,7 +15,7 @@ from layouts.svg import map_svg
 
 if TYPE_CHECKING:
     from layouts import Scene
-    from tracer.trip import Trip
+    from tracer.trip.trip import Trip
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query import scenario_of
 from layouts.labels import gpus, listed
-from tracer.trip import take_trip
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
 

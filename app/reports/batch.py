@@ -10,33 +10,23 @@ from app.query import scenario_of
 from app.reports.batch_balance import balance_blocks
 from app.reports.batch_permutation import permutation_blocks
 from app.reports.batch_picks import AT_ONCE, Asked, sent_picks
-from app.reports.blocks import (
-    Block,
-    alert,
-    chart,
-    counts,
-    heading,
-    job,
-    note,
-    table,
-)
+from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
 from layouts.charts.bars import Series
 from layouts.charts.columns import columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
-from tracer.census.report import balance, busiest_link, crossings_per_token, saved
-from tracer.census.run import part_of
-from tracer.census.take import need_numba, take_census
+from tracer.batch.census.report import balance, busiest_link, crossings_per_token, saved
+from tracer.batch.census.run import part_of
+from tracer.batch.census.take import need_numba, take_census
+from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
-from tracer.rank_places import islands_of
-from tracer.timing.units import format_seconds
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.mesh.cluster import islands_of
+from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
-    from tracer.census.result import Census
-    from tracer.census.run import Progress
-    from tracer.picks.in_memory import InMemory
-    from tracer.picks.source import PickSource
-    from tracer.scenario import Scenario
+    from tracer.batch.census.result import Census
+    from tracer.batch.census.run import Progress
+    from tracer.batch.picks.source import InMemory, PickSource
+    from tracer.scenario.scenario import Scenario
 
 PAIRS = 20
 

@@ -8,15 +8,15 @@ from app.reports.blocks import Block, alert, chart, heading, note, table
 from layouts.charts.bars import Series
 from layouts.charts.columns import columns_figure
 from layouts.charts.matrix import MAX_RANKS
-from tracer.eplb_scenario import rebalanced
+from tracer.batch.eplb_scenario import rebalanced
+from tracer.display import format_bytes
 from tracer.errors import ConfigError
-from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
-    from tracer.census.run import Progress
-    from tracer.eplb_scenario import Rebalanced
-    from tracer.picks.source import PickSource
-    from tracer.scenario import Scenario
+    from tracer.batch.census.run import Progress
+    from tracer.batch.eplb_scenario import Rebalanced
+    from tracer.batch.picks.source import PickSource
+    from tracer.scenario.scenario import Scenario
 
 HEADS = ("", "busiest GPU over the mean", "worst layer", "NVLink", "InfiniBand")
 

@@ -8,15 +8,13 @@ import numpy as np
 
 from app.reports.blocks import Block, alert, heading, note, picture, table
 from layouts.permutation_svg import permutation_svg
+from tracer.batch.permutation import busiest_gpu, permute
 from tracer.errors import ConfigError
-from tracer.gpu_rows import busiest_gpu
-from tracer.permutation import permute
 
 if TYPE_CHECKING:
-    from tracer.gpu_rows import GpuRows
-    from tracer.permutation import GemmWork
-    from tracer.picks.source import PickSource
-    from tracer.scenario import Scenario
+    from tracer.batch.permutation import GemmWork, GpuRows
+    from tracer.batch.picks.source import PickSource
+    from tracer.scenario.scenario import Scenario
 
 DRAWN_PICKS = 32
 COUNTED_TOKENS = 1 << 16

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, choice_control, file_control, number_control, range_control
 from app.reports.numbers import amount_of, whole_of
+from tracer.batch.picks.draws import DrawnPicks, popularity_of
+from tracer.batch.picks.files import read_picks
 from tracer.errors import ConfigError
-from tracer.picks.draws import DrawnPicks, popularity_of
-from tracer.picks.files import read_picks
 
 if TYPE_CHECKING:
-    from tracer.picks.in_memory import InMemory
-    from tracer.picks.source import PickSource
-    from tracer.scenario import Scenario
+    from tracer.batch.picks.source import InMemory, PickSource
+    from tracer.scenario.scenario import Scenario
 
 TOKENS, AT_ONCE, MOST_TOKENS = 1_024, 1 << 16, 1 << 22
 MAX_BYTES = 1 << 24

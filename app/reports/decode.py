@@ -20,19 +20,20 @@ from app.reports.blocks import (
 )
 from app.reports.decode_pools import SHOWN, last_trip_blocks, more_text
 from layouts.charts.bars import Series, bars_figure
-from tracer.decode_attention import attention_way
+from tracer.display import format_bytes
 from tracer.errors import ConfigError
-from tracer.kv_owners import kv_owners
-from tracer.kv_room import KvRoom, kv_room
-from tracer.kv_text import short_range
-from tracer.lockstep import lockstep
-from tracer.phases import phase_table
-from tracer.presets import preset_names
-from tracer.trip import take_trip
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.memory.kv_owners import kv_owners
+from tracer.memory.kv_room import KvRoom, kv_room
+from tracer.memory.kv_text import short_range
+from tracer.scenario.files import preset_names
+from tracer.scenario.step import mesh_line
+from tracer.serving.lockstep import lockstep
+from tracer.serving.phases import phase_table
+from tracer.trip.hops.cp import attention_way
+from tracer.trip.trip import take_trip
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 WAYS = {"pass_q": "pass-Q", "pass_kv": "pass-KV"}
 

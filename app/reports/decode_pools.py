@@ -8,16 +8,15 @@ from app.reports.blocks import Block, chart, counts, heading, note, picture, tab
 from layouts.charts.gantt import gantt_figure
 from layouts.pool_map import build_pool_map
 from layouts.pool_svg import render_pool_svg
-from tracer.kv_text import short_range
-from tracer.last_trip import last_trip
-from tracer.pools import Pools
-from tracer.timing.kv_stream import KvStream, stream_or_why
+from tracer.display import format_bytes, format_seconds
+from tracer.memory.kv_text import short_range
+from tracer.serving.kv_stream import KvStream, stream_or_why
+from tracer.serving.last_trip import last_trip
+from tracer.serving.pools import Pools
 from tracer.timing.timeline import of_streams
-from tracer.timing.units import format_seconds
-from tracer.trip_text import format_bytes
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 SHOWN = 200
 MAX_STREAMED = 1 << 16

@@ -11,18 +11,17 @@ from app.reports.numbers import short, whole_of
 from app.reports.time_contracts import contract_blocks, straggler_blocks
 from app.reports.time_pipelines import gantt, pipeline_blocks, training_lines
 from app.reports.time_serving import serving_blocks
+from tracer.display import format_bytes, format_seconds
 from tracer.errors import one_of
-from tracer.exporters.perfetto import trace_of
-from tracer.hardware import hardware_preset_names
+from tracer.mesh.hardware import hardware_preset_names
+from tracer.scenario.step import mesh_line
 from tracer.timing import timeline
-from tracer.timing.profiles import PEAK, profile_names
-from tracer.timing.report import TimeReport, time_report
-from tracer.timing.timelines import timelines_of
-from tracer.timing.units import format_seconds
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.timing.rates import PEAK, profile_names
+from tracer.timing.report import TimeReport, time_report, timelines_of
+from tracer.timing.trace import trace_of
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
     from tracer.timing.pass_time import PassTime
 
 MICRO_BATCHES = 8

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, chart, heading, note, table
 from layouts.charts.lines import Line, lines_figure
-from tracer.hardware import hardware_preset
+from tracer.display import format_seconds
+from tracer.mesh.hardware import hardware_preset
 from tracer.timing.batch import Batch
-from tracer.timing.dwdp import contest
-from tracer.timing.dwdp_crossover import crossover_prompt
-from tracer.timing.links import LinkRates
-from tracer.timing.profiles import rates_of
-from tracer.timing.rendezvous import waiting_share
+from tracer.timing.rates import rates_of
 from tracer.timing.report import contract_group
-from tracer.timing.units import format_seconds
+from tracer.timing.weights.crossover import crossover_prompt
+from tracer.timing.weights.layer import contest
+from tracer.timing.weights.rendezvous import waiting_share
+from tracer.trip.clock import LinkRates
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
-    from tracer.timing.chooser import Choice
-    from tracer.timing.dwdp import LayerContest
-    from tracer.timing.moe_setup import MoeGroup
+    from tracer.scenario.scenario import Scenario
     from tracer.timing.report import TimeReport
+    from tracer.timing.weights.chooser import Choice
+    from tracer.timing.weights.group import MoeGroup
+    from tracer.timing.weights.layer import LayerContest
 
 PROMPTS = tuple(1 << power for power in range(7, 21))
 SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, alert, chart, heading, note, table
 from layouts.charts.gantt import gantt_figure
+from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.timing import timeline
-from tracer.timing.decode_pipeline import decode_bubble
-from tracer.timing.pipeline import bubble_closed_form
-from tracer.timing.training import ASSUMPTION, Training, train
-from tracer.timing.units import format_seconds
+from tracer.timing.schedules.decode_pipeline import decode_bubble
+from tracer.timing.schedules.pipeline import bubble_closed_form
+from tracer.timing.schedules.training import ASSUMPTION, Training, train
 
 if TYPE_CHECKING:
-    from tracer.timing.decode_pipeline import DecodePipeline
     from tracer.timing.pass_time import PassTime
-    from tracer.timing.pipeline import Pipeline
     from tracer.timing.report import TimeReport
+    from tracer.timing.schedules.decode_pipeline import DecodePipeline
+    from tracer.timing.schedules.pipeline import Pipeline
     from tracer.timing.timeline import Timeline
 
 COLOURS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.reports.blocks import Block, heading, note, table
-from tracer.timing.comparison import Comparison
-from tracer.timing.published_serving import PASSES, STATED, compare_serving
+from tracer.proof.published.comparison import Comparison
+from tracer.proof.published.serving import PASSES, STATED, compare_serving
 
 HEADS = ("published", "ours", "error", "")
 

@@ -20,16 +20,14 @@ from app.reports.numbers import whole_of
 from app.reports.traffic_orders import orders_blocks, swapped_blocks, swaps_to_try
 from app.reports.traffic_sums import line_name, sums_of
 from layouts.charts.bars import Series, bars_figure
-from tracer.contracts import compare_contracts
 from tracer.errors import ConfigError
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.orders import Orders, rank_orders
-from tracer.step_rows import pass_words, step_tokens, with_tokens
-from tracer.traffic_text import HEADINGS, traffic_footer, traffic_rows
-from tracer.trip_text import mesh_line
+from tracer.scenario.step import mesh_line, pass_words, step_tokens, with_tokens
+from tracer.traffic.contracts import compare_contracts
+from tracer.traffic.orders import Orders, rank_orders
+from tracer.traffic.traffic import HEADINGS, ExpectedTraffic, expected_traffic, traffic_footer, traffic_rows
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 def traffic_report(query: dict[str, str]) -> dict[str, Any]:

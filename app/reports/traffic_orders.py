@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from app.reports.blocks import Block, action, alert, buttons, chart, heading, note, table
 from app.reports.traffic_sums import lines_of, sums_of, written_bytes
 from layouts.charts.bars import Series, bars_figure
+from tracer.display import format_seconds
 from tracer.errors import ConfigError
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.orders import Orders, swapped, with_order
-from tracer.timing.units import format_seconds
+from tracer.traffic.orders import Orders, swapped, with_order
+from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 HEADS = ("#", "order", "over IB", "time", "by time", "why")
 

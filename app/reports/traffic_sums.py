@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tracer.timing.units import format_seconds
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from tracer.expected_traffic import ExpectedTraffic
+    from tracer.traffic.traffic import ExpectedTraffic
 
 Sum = tuple[str, float, Callable[[float], str]]
 """A figure's name, its value, and how it is written."""

@@ -9,12 +9,12 @@ from layouts.labels import gpus, plural, tokens
 from layouts.scene import Words
 from layouts.words.context import Context
 from layouts.words.tell import DEAD, tell
-from tracer.hop import HopKind
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from layouts.scene import BusyLink, Move, Together
-    from tracer.several import Step, Trips
+    from tracer.trip.several import Step, Trips
 
 TITLES = {
     HopKind.LAND: "Land",

@@ -18,8 +18,8 @@ from layouts.palette import DARK, LIGHT
 from layouts.scene import Scene
 from layouts.svg import MARGIN, TITLE_HEIGHT
 from tests.browser.conftest import _watch
-from tracer.presets import load_scenario
-from tracer.trip import Trip, take_trip
+from tracer.scenario.files import load_scenario
+from tracer.trip.trip import Trip, take_trip
 
 MERMAID = Path(__file__).parents[2] / ".tools" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 PATIENCE_S = 60.0
