@@ -23,7 +23,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
+from app.query.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError
 from tracer.scenario.files import SUFFIXES, load_scenario
 from tracer.trip.facts import trip_fact
@@ -104,8 +104,8 @@ class TokenTrip(SphinxDirective):
     def _image(self, journey: Journey, ending: str, hop: int | None) -> nodes.image:
         from hashlib import sha256
 
-        from app.export_formats import FORMATS
-        from app.files import write_whole
+        from app.exports.files import write_whole
+        from app.exports.formats import FORMATS
 
         text = str(FORMATS[ending](journey, hop))
         name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
@@ -172,7 +172,7 @@ def _from_source(path: Path, page: Path) -> str:
 
 
 def _alt(journey: Journey, hop: int | None) -> str:
-    from layouts.build import build_scene
+    from layouts.build.build import build_scene
 
     name = journey.scenario.name or "scenario"
     if hop is None:

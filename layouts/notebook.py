@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.build import build_scene
-from layouts.svg import render_svg
+from layouts.build.build import build_scene
+from layouts.svg.map import render_svg
 
 if TYPE_CHECKING:
     from tracer.trip.several import Trips

@@ -1,4 +1,4 @@
-"""The import graph of the packages: circles, arrows between rooms, floors. Exits 1 when a rule of the house breaks.
+"""The import graph of the packages: circles, arrows between rooms, floors. Exits 1 when a rule breaks.
 
 Every import counts, those under ``TYPE_CHECKING`` and inside functions too. A room of ``tracer`` is an entry
 at its top; a room of ``layouts`` or ``app`` likewise. Run it as ``python scripts/import_graph.py [--list]``.
@@ -54,13 +54,15 @@ def imports_of(tree: ast.AST, modules: Iterable[str]) -> set[str]:
 
 
 def read_graph(root: Path) -> Graph:
-    """Each module's imports among our packages; the facade ``tracer/__init__`` hands names on and is left out."""
+    """Each module's imports among our packages; a facade that only hands names on is left out."""
     files = {
         module_name(path, root): path
         for package in PACKAGES
         for path in sorted((root / package).rglob("*.py"))
     }
-    graph = {name: imports_of(ast.parse(path.read_text(encoding="utf-8")), files) for name, path in files.items()}
+    graph = {
+        name: imports_of(ast.parse(path.read_text(encoding="utf-8")), files) for name, path in files.items()
+    }
     facades = {name for name, path in files.items() if name == "tracer" or _hands_on(path)}
     return {name: targets - {name} for name, targets in graph.items() if name not in facades}
 
@@ -71,7 +73,7 @@ def _hands_on(path: Path) -> bool:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """Strongly connected parts of two modules or more, each sorted (Tarjan's algorithm, without recursion)."""
+    """Strongly connected parts of two modules or more, each sorted: Tarjan's algorithm, no recursion."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

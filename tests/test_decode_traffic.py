@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
-from app.reports.traffic import traffic_report
+from app.reports.traffic.traffic import traffic_report
 from tracer.errors import ConfigError
 from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario

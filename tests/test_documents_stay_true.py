@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.pixel_stamp import take_text
+from app.exports.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
 from tracer.scenario.files import load_scenario
 from tracer.trip.several import take_trips

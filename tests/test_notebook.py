@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracer
-from layouts.census_svg import census_svg
+from layouts.pictures.census_svg import census_svg
 from tracer.batch.census.take import take_census
 from tracer.batch.picks.draws import DrawnPicks
 from tracer.display import html_table

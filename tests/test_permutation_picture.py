@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from layouts.permutation_svg import MAX_ROWS, permutation_svg
+from layouts.pictures.permutation_svg import MAX_ROWS, permutation_svg
 from tracer.batch.permutation import busiest_gpu, permute
 from tracer.scenario.files import load_scenario
 

@@ -15,8 +15,8 @@ from strategies import few
 
 import tracer
 from app.cli import tokentrip
-from layouts.pool_map import MAX_ARROWS, PoolMap, build_pool_map
-from layouts.pool_svg import render_pool_svg
+from layouts.pictures.pool_map import MAX_ARROWS, PoolMap, build_pool_map
+from layouts.pictures.pool_svg import render_pool_svg
 from tracer.display import format_bytes
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario

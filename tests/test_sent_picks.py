@@ -137,7 +137,7 @@ def test_the_batch_page_counts_a_file_and_forgets_it() -> None:
 
 def test_a_file_without_a_pick_is_refused() -> None:
     pytest.importorskip("numba")
-    from app.reports.batch_picks import sent_picks
+    from app.reports.batch.picks import sent_picks
 
     with pytest.raises(ConfigError, match=r"picks=\[8, 0, 2\] holds no pick"):
         sent_picks(load_scenario("six-cuts"), InMemory("none.npy", npy(PICKS[:, :0])))
@@ -150,7 +150,8 @@ def loads(answer: dict[str, Any]) -> list[str]:
 
 def test_a_file_that_is_too_large_is_refused_beside_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    from app.reports import batch, batch_picks
+    from app.reports.batch import batch
+    from app.reports.batch import picks as batch_picks
 
     monkeypatch.setattr(batch_picks, "MAX_BYTES", 1000)
     answer = batch.batch_report({"tokens": "64"}, InMemory("big.npy", npy(PICKS)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.commands.check import check_command, fill_command
-from app.commands.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from app.commands.common.scenario_source import UNCHANGED_SOURCE, scenario_argument
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def export_command(
       tokentrip export --check trip.svg README.md
       tokentrip export --fill README.md
     """
-    from app.export_formats import format_of
-    from app.files import write_whole
-    from app.journey import follow, hop_count
-    from app.stamp import stamped
+    from app.exports.files import write_whole
+    from app.exports.formats import format_of
+    from app.exports.stamp import stamped
+    from app.query.journey import follow, hop_count
     from tracer.trip.trip import take_trip
 
     formats = [format_of(target) for target in targets]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.tables import print_json, print_table
+from app.commands.common.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.proof.ledger.line import LedgerLine

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario

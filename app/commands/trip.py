@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -43,7 +43,7 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
 
 def _several(scenario: Scenario, tokens: str, as_json: bool) -> None:
     """Several tokens on one map."""
-    from app.token_names import read_token_names
+    from app.query.token_names import read_token_names
     from tracer.trip.several import take_trips
 
     trips = take_trips(scenario, read_token_names(tokens, scenario.replica))

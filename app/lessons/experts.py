@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import gpus, listed, plural
+from app.query.address import scenario_of
+from layouts.scene.labels import gpus, listed, plural
 from tracer.display import format_bytes
 from tracer.trip.trip import take_trip
 

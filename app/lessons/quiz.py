@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from app.lessons.lesson import live_trip
-from app.query import flatten
+from app.query.address import flatten
 from layouts import build_scene
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario

@@ -6,8 +6,8 @@ import numpy as np
 
 from app.lessons.costs import ONE_NODE
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import gpus
+from app.query.address import scenario_of
+from layouts.scene.labels import gpus
 from tracer.batch.permutation import grouped_against_loop, permute
 from tracer.batch.picks.draws import DrawnPicks
 from tracer.mesh.hardware import hardware_preset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.query import scenario_of
+from app.query.address import scenario_of
 from app.reports.blocks import Block, heading, note, number_control, table
 from tracer.errors import ConfigError
 from tracer.proof.replay.hop_numbers import look

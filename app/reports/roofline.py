@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.query import scenario_of
+from app.query.address import scenario_of
 from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
 from app.reports.numbers import short, whole_of
 from layouts.charts.lines import Line, lines_figure

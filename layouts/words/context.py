@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus
+from layouts.scene.labels import gpus
 from tracer.display import format_bytes
 from tracer.scenario.plan import Sp
 from tracer.trip.hop import Where

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import every, gpus, stage_layers_text
-from layouts.scene import Words
+from layouts.scene.labels import every, gpus, stage_layers_text
+from layouts.scene.scene import Words
 from tracer.scenario.plan import Contract
 from tracer.trip.hops.moves import row_holders
 

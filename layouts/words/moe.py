@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, listed, plural
-from layouts.scene import Words
+from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.scene import Words
 from tracer.display import format_bytes
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract

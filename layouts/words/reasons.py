@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, listed
+from layouts.scene.labels import gpus, listed
 from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:

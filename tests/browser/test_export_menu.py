@@ -13,7 +13,7 @@ import networkx
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from app.export_formats import FORMATS, SEVERAL
+from app.exports.formats import FORMATS, SEVERAL
 from tracer import load_scenario, take_trip
 from tracer.trip.several import take_trips
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from layouts import Scene, build_scene
-from layouts.crowds import crowd_tags, crowds_after, kept_at, kept_tags
+from layouts.scene.crowds import crowd_tags, crowds_after, kept_at, kept_tags
 from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import load_scenario
 from tracer.display import format_bytes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.reports.time import time_report_blocks
+from app.reports.time.time import time_report_blocks
 from tracer.errors import ConfigError
 from tracer.proof.published.dwdp import breakdown_batch, context_iteration
 from tracer.proof.published.serving import (
