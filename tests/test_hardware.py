@@ -33,14 +33,14 @@ def test_every_preset_states_its_source_and_round_trips(name: str) -> None:
         ("gb200-nvl72", 900e9, 100e9, 8e12, 2500e12, 72),
     ],
 )
-def test_figures(name: str, nvlink: float, ib: float, hbm: float, bf16: float, island: int) -> None:
+def test_figures(name: str, nvlink: float, ib: float, hbm: float, bf16: float, nvlink_domain: int) -> None:
     hardware = hardware_preset(name)
     assert (hardware.nvlink_bytes_per_s, hardware.ib_bytes_per_s, hardware.hbm_bytes_per_s) == (
         nvlink,
         ib,
         hbm,
     )
-    assert (hardware.need("bf16_flops"), hardware.gpus_per_island) == (bf16, island)
+    assert (hardware.need("bf16_flops"), hardware.gpus_per_nvlink_domain) == (bf16, nvlink_domain)
 
 
 def test_an_nvl72_island_is_18_nodes() -> None:
