@@ -29,7 +29,8 @@ from layouts.svg.raster import to_gif
 from tracer import ConfigError, load_scenario, take_trip
 from tracer.display import format_bytes
 from tracer.memory.kv_owners import kv_owners
-from tracer.trip.several import Trips, link_loads, take_trips
+from tracer.trip.link_loads import link_loads
+from tracer.trip.trips import Trips, take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]

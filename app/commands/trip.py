@@ -44,7 +44,7 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
 def _several(scenario: Scenario, tokens: str, as_json: bool) -> None:
     """Several tokens on one map."""
     from app.query.token_names import read_token_names
-    from tracer.trip.several import take_trips
+    from tracer.trip.trips import take_trips
 
     trips = take_trips(scenario, read_token_names(tokens, scenario.replica))
     if as_json:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from app.query.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError, listed, nearest
-from tracer.trip.several import Trips
+from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
     from tracer.trip.trip import Trip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.query.journey import hop_count, one_trip
 from tracer.errors import ConfigError, listed, nearest
-from tracer.trip.several import Trips
+from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
     from app.query.journey import Journey

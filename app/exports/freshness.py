@@ -60,7 +60,7 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
 
 def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
     """The trip of the stamp's token, or the trips of its several tokens."""
-    from tracer.trip.several import take_trips
+    from tracer.trip.trips import take_trips
     from tracer.trip.trip import take_trip
 
     if stamp.tokens is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from app.exports.pixel_stamp import PIXELS, put_text, take_text
 from tracer.errors import ConfigError
 from tracer.trip.export.mermaid import MAX_CHARACTERS
-from tracer.trip.several import Trips
+from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
     from app.query.journey import Journey

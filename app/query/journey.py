@@ -9,8 +9,8 @@ from app.query.address import scenario_of
 from app.query.token_names import read_token_names
 from tracer.errors import ConfigError
 from tracer.trip.log import log_line
-from tracer.trip.several import Trips, take_trips
-from tracer.trip.several_text import totals_line
+from tracer.trip.trips import Trips, take_trips
+from tracer.trip.log import totals_line
 from tracer.trip.trip import Trip, take_trip
 
 if TYPE_CHECKING:

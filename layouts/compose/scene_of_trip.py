@@ -21,8 +21,8 @@ from tracer.scenario.step import mesh_line
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
 from tracer.trip.hop import HopKind
 from tracer.trip.log import log_line
-from tracer.trip.several import Trips
-from tracer.trip.several_text import totals_line
+from tracer.trip.trips import Trips
+from tracer.trip.log import totals_line
 
 if TYPE_CHECKING:
     from layouts.scene.scene import Marks

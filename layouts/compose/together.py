@@ -18,7 +18,7 @@ from tracer.trip.hop import Transfer
 
 if TYPE_CHECKING:
     from layouts.scene.paths import LinkRouter
-    from tracer.trip.several import LinkLoad, SharedTally, Step, Trips
+    from tracer.trip.trips import LinkLoad, SharedTally, Step, Trips
 
 MAX_SHARED = 300_000
 Ride = tuple[int, int, str, str, int]

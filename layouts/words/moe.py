@@ -238,7 +238,7 @@ def _combine_gotcha(context: Context) -> str:
 
 def weight_pull(context: Context) -> Words:
     """DWDP: weights come to the token."""
-    pulled = sum(t.bytes for t in context.hop.transfers)
+    pulled = context.hop.bytes
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
     crosses = any(t.tier == "ib" for t in context.hop.transfers)
     gotcha = (

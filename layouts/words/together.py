@@ -14,7 +14,7 @@ from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink, Move, Together
-    from tracer.trip.several import Step, Trips
+    from tracer.trip.trips import Step, Trips
 
 TITLES = {
     HopKind.LAND: "Land",

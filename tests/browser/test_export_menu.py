@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from app.exports.formats import FORMATS, SEVERAL
 from tracer import load_scenario, take_trip
-from tracer.trip.several import take_trips
+from tracer.trip.trips import take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,7 +12,7 @@ from layouts.scene.crowds import crowd_tags, crowds_after, kept_at, kept_tags
 from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import load_scenario
 from tracer.display import format_bytes
-from tracer.trip.several import Trips, take_trips
+from tracer.trip.trips import Trips, take_trips
 
 NAMES = "0,5,9,63,3:40"
 

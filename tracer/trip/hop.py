@@ -110,6 +110,11 @@ class Hop:
         return self.kind not in QUIET_KINDS
 
     @property
+    def bytes(self) -> int:
+        """Bytes of all its transfers."""
+        return sum(transfer.bytes for transfer in self.transfers)
+
+    @property
     def crossings(self) -> int:
         """Transfers between islands; pulled weights are tallied apart."""
         if self.kind is HopKind.WEIGHT_PULL:
