@@ -143,9 +143,9 @@ def other_shapes() -> Iterator[Ratio]:
 PEAK = """
 import resource, sys
 from pathlib import Path
-from tracer.census.take import take_census
-from tracer.picks.npy import NpyPicks
-from tracer.presets import load_scenario
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.npy import NpyPicks
+from tracer.scenario.files import load_scenario
 census = take_census(load_scenario({scenario!r}), NpyPicks.open(Path({path!r})), threads=2)
 assert census.picks == {picks}, census.picks
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -9,7 +9,7 @@ import pytest
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset, hardware_preset_names
 
-PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_island": 8, "source": "illustrative"}
+PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_nvlink_domain": 8, "source": "illustrative"}
 
 
 def test_the_presets_that_ship() -> None:
@@ -25,7 +25,7 @@ def test_every_preset_states_its_source_and_round_trips(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "nvlink", "ib", "hbm", "bf16", "island"),
+    ("name", "nvlink", "ib", "hbm", "bf16", "nvlink_domain"),
     [
         ("h100", 450e9, 50e9, 3.35e12, 989e12, 8),
         ("h200", 450e9, 50e9, 4.8e12, 989e12, 8),
@@ -79,7 +79,7 @@ def test_hardware_that_does_not_ship(name: object) -> None:
     ("change", "message"),
     [
         ({"gpus_per_node": 0}, "hardware.gpus_per_node=0 must be a whole number"),
-        ({"gpus_per_island": 6}, "hardware.gpus_per_island=6 must be whole nodes of 4 GPUs; try 4"),
+        ({"gpus_per_nvlink_domain": 6}, "hardware.gpus_per_nvlink_domain=6 must be whole nodes of 4 GPUs; try 4"),
         ({"bf16_flops": -1.0}, "hardware.bf16_flops=-1.0 must be a number above 0"),
         ({"bf16_flops": float("nan")}, "hardware.bf16_flops=nan must be a number above 0"),
         ({"bf16_flops": True}, "hardware.bf16_flops=True must be a number above 0"),

@@ -160,7 +160,7 @@ def test_where_nothing_is_gained_there_is_no_crossover():
         (TimedBatch.prompts(32_768), {}, None),
         (TimedBatch.prompts(1024), {}, "compute window"),
         (TimedBatch.decoding(128, 4096), {}, "prefill"),
-        (TimedBatch.prompts(32_768), {"islands": 2}, "one NVLink island"),
+        (TimedBatch.prompts(32_768), {"nvlink_domains": 2}, "one NVLink island"),
         (TimedBatch.prompts(32_768), {"tp": 2}, "tensor parallelism"),
     ],
 )

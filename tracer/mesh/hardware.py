@@ -48,11 +48,11 @@ class Hardware:
         if self.hbm_bytes is not None:
             check_int("hardware.hbm_bytes", self.hbm_bytes, high=10**15)
         check_int("hardware.gpus_per_node", self.gpus_per_node)
-        check_int("hardware.gpus_per_island", self.gpus_per_nvlink_domain)
+        check_int("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain)
         if self.gpus_per_nvlink_domain % self.gpus_per_node:
             rule = f"must be whole nodes of {self.gpus_per_node} GPUs"
             raise ConfigError(
-                "hardware.gpus_per_island", self.gpus_per_nvlink_domain, rule, f"try {self.gpus_per_node}"
+                "hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, f"try {self.gpus_per_node}"
             )
 
     @property
@@ -84,7 +84,7 @@ class Hardware:
         """
         given = {key: value for key, value in check_table("hardware", table).items() if value is not None}
         check_known_keys("hardware", given, [each.name for each in fields(cls)])
-        for required in ("name", "gpus_per_node", "gpus_per_island", "source"):
+        for required in ("name", "gpus_per_node", "gpus_per_nvlink_domain", "source"):
             if required not in given:
                 raise ConfigError(
                     f"hardware.{required}", None, "is needed to describe a GPU", f"add {required}"
