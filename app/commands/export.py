@@ -67,19 +67,18 @@ def export_command(
     from app.exports.files import write_whole
     from app.exports.formats import format_of
     from app.exports.stamp import stamped
-    from app.query.journey import follow, hop_count
-    from tracer.trip.trip import take_trip
+    from app.query.trips import follow
 
     formats = [format_of(target) for target in targets]
-    journey = take_trip(scenario) if tokens is None else follow(scenario, tokens)
-    last = hop_count(journey) - 1
+    trips = follow(scenario, tokens)
+    last = len(trips.steps) - 1
     if hop is not None and not 0 <= hop <= last:
         raise ConfigError("--hop", hop, f"must be a hop from 0 to {last}", "try 0, the landing")
-    source = click.get_current_context().meta[UNCHANGED_SOURCE] if journey.scenario == scenario else None
+    source = click.get_current_context().meta[UNCHANGED_SOURCE] if trips.scenario == scenario else None
     written = []
     for target, write in zip(targets, formats, strict=True):
         path = beside(source, target)
-        content = stamped(write(journey, hop), target.suffix.lower(), journey, source=path, hop=hop)
+        content = stamped(write(trips, hop), target.suffix.lower(), trips, source=path, hop=hop)
         data = content.encode() if isinstance(content, str) else content
         write_whole(target, data)
         written.append({"file": str(target), "bytes": len(data)})

@@ -12,7 +12,7 @@ from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import map_svg, render_svg
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
+    from tracer.trip.trips import Trips
 
 SCRIPTS = (
     "assets/core.js",
@@ -57,10 +57,10 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 """
 
 
-def to_html(journey: Journey, hop: int | None = None) -> str:
+def to_html(trips: Trips, hop: int | None = None) -> str:
     """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
-    scene = build_scene(journey)
-    whose = f"{len(scene.tokens)} tokens' trips" if scene.tokens else "one token's trip"
+    scene = build_scene(trips)
+    whose = f"{len(scene.tokens)} tokens' trips" if scene.multi_token else "one token's trip"
     values = scene_to_dict(scene) | {"map": map_svg(scene), "start": hop or 0}
     return PAGE.format(
         title=escape(f"{scene.name}: {whose}"),

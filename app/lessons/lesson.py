@@ -12,6 +12,7 @@ from app.exports.formats import endings_for
 from layouts import scene_to_dict
 from layouts.scene.scene import Question
 from layouts.svg.map import map_svg
+from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
     from layouts import Scene
@@ -48,7 +49,7 @@ def live_trip(trip: Trip, scene: Scene, query: Mapping[str, str], reveal: int) -
     """A trip for the player, the address that opens it at the hop revealed, and what it can be saved as."""
     return {
         "open": urlencode({**query, "hop": reveal}, safe=","),
-        "exports": endings_for(trip),
+        "exports": endings_for(Trips.of(trip)),
         "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
     }
 

@@ -78,16 +78,16 @@ def error_payload(error: ConfigError) -> Payload:
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows, ``follow=0,5,9`` several tokens."""
     from app.exports.formats import endings_for
-    from app.query.journey import journey_of
+    from app.query.trips import trips_of
     from layouts import build_scene, scene_to_dict
     from layouts.svg.map import map_svg
 
-    journey = journey_of(query)
-    scene = build_scene(journey, all_lines=query.get("rows") == "all")
+    trips = trips_of(query)
+    scene = build_scene(trips, all_lines=query.get("rows") == "all")
     more = {
         "map": map_svg(scene),
-        "token": token_payload(journey.scenario),
-        "exports": endings_for(journey),
+        "token": token_payload(trips.scenario),
+        "exports": endings_for(trips),
     }
     return scene_to_dict(scene) | more
 

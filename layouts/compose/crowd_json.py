@@ -6,25 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from layouts.scene.crowds import (
-    Crowd,
+from layouts.scene.labels import link_text, meeting_text, plural
+from layouts.scene.token_tags import (
+    Standing,
     Tag,
+    carried_text,
     colours_of,
-    crowd_tags,
-    crowds_after,
-    crowds_while,
-    kept_after,
-    kept_tags,
-    riders_text,
+    kv_after,
+    kv_tags,
     token_name,
+    token_tags,
+    tokens_after,
+    tokens_during,
 )
-from layouts.scene.labels import plural
 from layouts.svg.legend import notes
-from layouts.words.together import link_text, meeting_text
 from tracer.display import format_bytes
 
 if TYPE_CHECKING:
-    from layouts.scene.scene import BusyLink, HopScene, Scene, Together
+    from layouts.scene.scene import BusyLink, HopScene, Scene
 
 MAX_LINES = 24
 
@@ -63,9 +62,9 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
     ``[left edge, width, words, look, token or None]``.
     """
     before: HopScene | None = None
-    for hop, kept in zip(scene.hops, kept_after(scene), strict=True):
-        standing: dict[int, Crowd] = crowds_after(before) if before else {}
-        going, after = crowds_while(hop, before), crowds_after(hop)
+    for hop, kept in zip(scene.hops, kv_after(scene), strict=True):
+        standing: dict[int, Standing] = tokens_after(before) if before else {}
+        going, after = tokens_during(hop, before), tokens_after(hop)
         leave = {rank: going.get(rank, ()) for rank in standing if going.get(rank) != standing[rank]}
         yield {
             "marks": {
@@ -76,23 +75,21 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
                 "new": list(dict.fromkeys(hop.newly_touched)),
                 "crowds": _crowds(after),
                 "leave": _crowds(leave),
-                "kept": [[rank, _tags(kept_tags(*held))] for rank, held in kept.items()],
+                "kept": [[rank, _tags(kv_tags(*held, numbered=True))] for rank, held in kept.items()],
             },
-            "riders": [[riders_text(move.tokens), _only(move.tokens)] for move in hop.moves],
+            "riders": [[carried_text(move.tokens), _only(move.tokens)] for move in hop.moves],
             "places": _lines({gpu: [token for token, _ in after[gpu]] for gpu in sorted(after)}),
-            **_together(hop.together),
+            **_meetings(hop),
         }
         before = hop
 
 
-def _together(together: Together | None) -> dict[str, Any]:
-    if together is None:
-        return {}
-    found = sorted(together.meetings, key=lambda meeting: -len(meeting[1]))
+def _meetings(hop: HopScene) -> dict[str, Any]:
+    found = sorted(hop.meetings, key=lambda meeting: -len(meeting[1]))
     return {
-        "takers": len(together.tokens),
+        "takers": len(hop.tokens),
         "meetings": _lines(dict(found)),
-        "busiest": _busiest(together.busiest),
+        "busiest": _busiest(hop.busiest),
     }
 
 
@@ -112,8 +109,8 @@ def _only(tokens: tuple[int, ...]) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-def _crowds(crowds: dict[int, Crowd]) -> list[Any]:
-    return [[rank, _tags(crowd_tags(crowd))] for rank, crowd in crowds.items()]
+def _crowds(crowds: dict[int, Standing]) -> list[Any]:
+    return [[rank, _tags(token_tags(crowd, numbered=True))] for rank, crowd in crowds.items()]
 
 
 def _tags(tags: list[Tag]) -> list[list[Any]]:

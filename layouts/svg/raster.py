@@ -54,7 +54,7 @@ def to_gif(scene: Scene, hop: int | None = None) -> bytes:
     image = _pillow()
     hops: list[int | None] = list(range(last + 1))
     shown = [*hops, None] if hop is None else hops
-    fills = [fill for fill, _ in TOKENS] if scene.tokens else []
+    fills = [fill for fill, _ in TOKENS] if scene.multi_token else []
     palette = _palette(image, [*LIGHT.values(), *fills])
     frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
     times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]

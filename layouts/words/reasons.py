@@ -11,6 +11,21 @@ if TYPE_CHECKING:
     from layouts.words.context import Context
     from tracer.trip.hop import Transfer
 
+ROLES = {
+    Role.ROW: "rows",
+    Role.PARTIAL: "partial sums",
+    Role.KV: "K/V",
+    Role.DISPATCH: "rows for experts",
+    Role.FORWARD: "rows a relay passes on",
+    Role.RESULT: "experts' outputs",
+    Role.SUM: "sums from a relay",
+    Role.LOGITS: "logits",
+    Role.QUERY: "query heads",
+    Role.OUTPUT: "outputs, max, sum",
+    Role.WEIGHTS: "expert weights",
+}
+"""What a move of several tokens carries, by role."""
+
 
 def reasons(context: Context) -> list[str]:
     """A few words for each transfer of the hop, in order."""

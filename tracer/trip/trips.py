@@ -55,6 +55,8 @@ class Step:
     @property
     def meetings(self) -> tuple[Meeting, ...]:
         """GPUs that hold pieces of two tokens or more in this hop, ascending."""
+        if len(self.hops) == 1:
+            return ()
         on_gpu: dict[int, list[int]] = {}
         for token, hop in self.hops:
             for gpu in hop.touched:
@@ -90,6 +92,11 @@ class Trips:
     def links(self) -> tuple[LinkLoad, ...]:
         """What each (source, destination) pair carried, most bytes first."""
         return link_loads((token, hop) for token, trip in enumerate(self.trips) for hop in trip.hops)
+
+    @property
+    def busiest(self) -> LinkLoad | None:
+        """The first of ``links`` without the others; None where nothing moves."""
+        return busiest_link((token, hop) for token, trip in enumerate(self.trips) for hop in trip.hops)
 
     @property
     def ports(self) -> tuple[PortLoad, ...]:
