@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import flask
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
 
+from app.pages import PAGES, Builder, Payload
 from app.query.address import scenario_of
 from app.vendor import register_vendor
 from tracer.errors import ConfigError
@@ -18,7 +19,6 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-Payload = dict[str, Any]
 MAX_BODY_BYTES = 17 << 20
 
 
@@ -52,7 +52,7 @@ def failure(error: HTTPException) -> tuple[flask.Response, int]:
     return response, status
 
 
-def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
+def _answer(build: Builder) -> Callable[[], flask.Response]:
     def view() -> flask.Response:
         """One request."""
         try:
@@ -150,53 +150,11 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
-def traffic_payload(query: dict[str, str]) -> Payload:
-    """The traffic page."""
-    from app.reports.traffic.traffic import traffic_report
-
-    return traffic_report(query)
-
-
-def decode_payload(query: dict[str, str]) -> Payload:
-    """The decode page."""
-    from app.reports.decode.decode import decode_report
-
-    return decode_report(query)
-
-
-def roofline_payload(query: dict[str, str]) -> Payload:
-    """The roofline page."""
-    from app.reports.roofline import roofline_report
-
-    return roofline_report(query)
-
-
-def time_payload(query: dict[str, str]) -> Payload:
-    """The time page."""
-    from app.reports.time.time import time_report_blocks
-
-    return time_report_blocks(query)
-
-
 def trace_payload(query: dict[str, str]) -> Payload:
     """The timelines of the time page, for a trace viewer."""
     from app.reports.time.time import time_trace
 
     return time_trace(query)
-
-
-def batch_payload(query: dict[str, str]) -> Payload:
-    """The batch page."""
-    from app.reports.batch.batch import batch_report
-
-    return batch_report(query)
-
-
-def numbers_payload(query: dict[str, str]) -> Payload:
-    """The numbers page."""
-    from app.reports.hop_numbers import hop_numbers_report
-
-    return hop_numbers_report(query)
 
 
 def learn_payload(query: dict[str, str]) -> Payload:
@@ -246,20 +204,15 @@ def batch_of_file() -> flask.Response:
         return flask.jsonify(error_payload(error))
 
 
-BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+BUILDERS: dict[str, Builder] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
     "presets": presets_payload,
-    "numbers": numbers_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
-    "traffic": traffic_payload,
-    "decode": decode_payload,
-    "roofline": roofline_payload,
-    "time": time_payload,
     "trace": trace_payload,
-    "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
     "flags": flags_payload,
+    **{page.word: page.build for page in PAGES if page.report},
 }
