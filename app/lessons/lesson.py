@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from app.exports.formats import endings_for
-from layouts import scene_to_dict
+from app.exports.html_player import player_values
 from layouts.scene.scene import Question
-from layouts.svg.map import map_svg
 from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def live_trip(trip: Trip, scene: Scene, query: Mapping[str, str], reveal: int) -
     return {
         "open": urlencode({**query, "hop": reveal}, safe=","),
         "exports": endings_for(Trips.of(trip)),
-        "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
+        "trip": player_values(scene),
     }
 
 

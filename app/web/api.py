@@ -78,18 +78,14 @@ def error_payload(error: ConfigError) -> Payload:
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows, ``follow=0,5,9`` several tokens."""
     from app.exports.formats import endings_for
+    from app.exports.html_player import player_values
     from app.query.trips import trips_of
-    from layouts import build_scene, scene_to_dict
-    from layouts.svg.map import map_svg
+    from layouts import build_scene
 
     trips = trips_of(query)
     scene = build_scene(trips, all_lines=query.get("rows") == "all")
-    more = {
-        "map": map_svg(scene),
-        "token": token_payload(trips.scenario),
-        "exports": endings_for(trips),
-    }
-    return scene_to_dict(scene) | more
+    more = {"token": token_payload(trips.scenario), "exports": endings_for(trips)}
+    return player_values(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
