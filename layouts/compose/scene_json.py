@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from layouts.compose.crowd_json import several_hops, several_to_dict
+from layouts.compose.multi_token_json import several_hops, several_to_dict
 from layouts.scene.labels import time_text
 from layouts.scene.scene import HopScene, Marks, Move, Question, Scene
 from tracer.display import format_bytes

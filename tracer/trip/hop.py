@@ -19,7 +19,9 @@ class HopKind(StrEnum):
     short: str
     label: str
 
-    def __new__(cls, word: str, axis: str | None, family: str, short: str, label: str) -> HopKind:
+    def __new__(
+        cls, word: str, axis: str | None = None, family: str = "rest", short: str = "", label: str = ""
+    ) -> HopKind:
         """A member that is its word, with the rest of its row as attributes."""
         kind = str.__new__(cls, word)
         kind._value_ = word

@@ -73,8 +73,8 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
                 "copies": [],
                 "relays": [],
                 "new": list(dict.fromkeys(hop.newly_touched)),
-                "crowds": _crowds(after),
-                "leave": _crowds(leave),
+                "crowds": _standing(after),
+                "leave": _standing(leave),
                 "kept": [[rank, _tags(kv_tags(*held, numbered=True))] for rank, held in kept.items()],
             },
             "riders": [[carried_text(move.tokens), _only(move.tokens)] for move in hop.moves],
@@ -109,7 +109,7 @@ def _only(tokens: tuple[int, ...]) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-def _crowds(crowds: dict[int, Standing]) -> list[Any]:
+def _standing(standing_on: dict[int, Standing]) -> list[Any]:
     return [[rank, _tags(token_tags(crowd, numbered=True))] for rank, crowd in crowds.items()]
 
 
