@@ -10,6 +10,7 @@ import click
 
 from app.commands.check import check_command, fill_command
 from app.commands.common.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class _ExportCommand(click.Command):
 )
 @click.option("--tokens", help="Draw several on one map: positions, runs, replica:position, such as 0,5,3:0.")
 @click.option("--hop", type=int, help="Draw, play or open at this hop (0 is landing).")
-@click.option("--json", "as_json", is_flag=True, help="Report what was written as JSON.")
+@json_option("Report what was written as JSON.")
 def export_command(
     scenario: Scenario, targets: tuple[Path, ...], tokens: str | None, hop: int | None, as_json: bool
 ) -> None:
@@ -83,9 +84,7 @@ def export_command(
         write_whole(target, data)
         written.append({"file": str(target), "bytes": len(data)})
     if as_json:
-        import json
-
-        click.echo(json.dumps({"schema": 1, "written": written}))
+        print_json({"schema": 1, "written": written})
     else:
         for row in written:
             click.echo(f"wrote {row['file']} ({row['bytes']:,} bytes)")

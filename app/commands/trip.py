@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("trip")
 @scenario_argument
 @click.option("--tokens", help="Follow several: positions, runs, replica:position, such as 0,5,40-47,3:0.")
-@click.option("--json", "as_json", is_flag=True, help="The whole trip as JSON.")
+@json_option("The whole trip as JSON.")
 def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
     """Follow one token and print its trip log.
 
@@ -29,8 +30,6 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
       tokentrip trip config.json --tp 8 --gpus-per-node 8 --json
       tokentrip trip six-cuts --tokens 0,40,3:40
     """
-    import json
-
     from app.query.token_names import read_token_names
     from tracer.trip.export.tables import to_json
     from tracer.trip.trip import take_trip
@@ -46,4 +45,4 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
     elif tokens is None:
         click.echo(to_json(trip), nl=False)
     else:
-        click.echo(json.dumps(trip.to_dict()))
+        print_json(trip.to_dict())

@@ -110,7 +110,7 @@ def _only(tokens: tuple[int, ...]) -> int | None:
 
 
 def _standing(standing_on: dict[int, Standing]) -> list[Any]:
-    return [[rank, _tags(token_tags(crowd, numbered=True))] for rank, crowd in crowds.items()]
+    return [[rank, _tags(token_tags(standing, numbered=True))] for rank, standing in standing_on.items()]
 
 
 def _tags(tags: list[Tag]) -> list[list[Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ INTERRUPTED = 1
 @click.option("--by-layer", is_flag=True, help="Each layer apart, too.")
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--scheduler", metavar="ADDRESS", help="Count on a Dask cluster; workers read the same path.")
-@click.option("--json", "as_json", is_flag=True, help="Matrices, loads and all else as JSON.")
+@json_option("Matrices, loads and all else as JSON.")
 def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Count every pick of a batch: copies, bytes, loads, imbalance, what de-duplication saves.
 
