@@ -1,4 +1,4 @@
-"""The explorer's pages: one row each registers its address, what fills it and its keys of an address.
+"""The explorer's pages: one row per page has its address, what fills it and the keys it reads.
 
 A page of figures names the function that gives its blocks; the explorer asks for them at ``/api/`` and draws
 them. The other pages (the trip, the mesh, compare, learn) have scripts of their own in ``assets``.

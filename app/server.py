@@ -47,7 +47,7 @@ UNUSED = re.compile(r'<script src="[^"]*/dash/(?:dcc|dash_table)/[^"]*"></script
 
 
 class Explorer(dash.Dash):
-    """Dash with one frame for every page: a router in Dash's callbacks would cost a request more a page."""
+    """Dash with one frame for every page: a router in Dash's callbacks would cost a request more per page."""
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]
         """The HTML of a page, with its own title and without scripts that no page uses."""
@@ -108,7 +108,7 @@ def create_server() -> flask.Flask:
 
 
 def header() -> html.Header:
-    """The brand, and a link a page."""
+    """The brand, and one link per page."""
     links = [html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.word}") for page in PAGES]
     label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(

@@ -125,7 +125,7 @@ class MovingPicture(nodes.General, nodes.Element):
 
 
 def _show_moving(writer: Any, node: MovingPicture) -> None:
-    """HTML: both images, and the reader's system chooses."""
+    """HTML has both images, and the reader's system chooses one."""
     from urllib.parse import quote
 
     still, moving = cast("tuple[nodes.image, nodes.image]", tuple(node.children))
@@ -139,7 +139,7 @@ def _show_moving(writer: Any, node: MovingPicture) -> None:
 
 
 def _show_still(writer: Any, node: MovingPicture) -> None:
-    """Paper does not move."""
+    """Printed formats get the still image."""
     node.children[0].walkabout(writer)
     raise nodes.SkipNode
 
@@ -184,7 +184,7 @@ def _alt(trips: Trips, hop: int | None) -> str:
 
 
 def _table(trip: Trip, hop: int | None) -> nodes.table:
-    """A row a hop with the counts after it; with ``hop``, a row a transfer of that hop."""
+    """One row per hop with the counts after it; with ``hop``, one row per transfer of that hop."""
     if hop is None:
         header = [
             "layer",

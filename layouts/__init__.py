@@ -1,4 +1,4 @@
-"""Pictures: geometry as plain data, then one renderer a target.
+"""Pictures: geometry as plain data, then one renderer per target.
 
 ``scene`` has the plain data and what places it on the map (``grid``: nodes and GPUs, ``paths``: transfers,
 ``marks`` and ``token_tags``: tokens); ``words`` tells each hop; ``compose`` puts them into one

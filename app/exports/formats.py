@@ -1,4 +1,4 @@
-"""What a trip can be written as, by the ending of the file."""
+"""The formats that trips are written in, by the ending of the file."""
 
 from __future__ import annotations
 

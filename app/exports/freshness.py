@@ -46,7 +46,7 @@ def picture_differences(path: Path) -> list[str]:
 
 
 def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], dict[str, Any]]:
-    """(the picture, the scenarios it shows, its totals) as the engine has them now."""
+    """The picture, the scenarios it shows and its totals, as the engine has them now."""
     scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
     if stamp.decode is not None:
         from app.exports import pool_picture

@@ -1,4 +1,4 @@
-"""The trip as one HTML file with the explorer's own player in it: it asks no network for anything."""
+"""The trip as one HTML file with the explorer's player in it, which needs no network."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 
 
 def to_html(trips: Trips, hop: int | None = None) -> str:
-    """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
+    """The page. It opens at a hop, by default the landing; without scripts it shows the whole trip's map."""
     scene = build_scene(trips)
     whose = f"{len(scene.tokens)} tokens' trips" if scene.multi_token else "one token's trip"
     values = player_values(scene) | {"start": hop or 0}

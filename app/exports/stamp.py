@@ -1,4 +1,4 @@
-"""What an exported file says of itself: its scenario, its counts and a digest, so that it can be checked."""
+"""The stamp in an exported file: its scenario, its counts and a digest, so that it can be checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLACES = {
 class Stamp:
     """``source`` is the preset or file the picture was made from, None when flags changed it.
 
-    A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
+    A picture of a K/V hand-over has its decode pool as well, and says in ``whole`` whether all of the
     prompt moves; its ``log`` holds the totals. ``tokens`` are (replica, position) pairs where the picture
     has several; ``log`` is then their totals. ``digest`` is of the file without its stamp; pixels differ from
     machine to machine with the fonts, so ``drawn_from`` is the digest of the SVG that they were made of.
@@ -64,7 +64,7 @@ def digest_of(content: str | bytes) -> str:
 def stamped(
     content: str | bytes, suffix: str, trips: Trips, *, source: str | None, hop: int | None
 ) -> str | bytes:
-    """The file with its stamp; what has no room for one stays as it is."""
+    """The file with its stamp; a format without room for one stays as it is."""
     from app.exports.formats import format_of
 
     values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, islands."""
+"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, NVLink domains."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def ep_bytes(trip: Trip) -> int:
 
 
 def weights() -> Lesson:
-    """DWDP moves experts instead of tokens; when that pays."""
+    """When it pays to move experts instead of tokens (DWDP)."""
     tokens = take_trip(scenario_of(ONE_NODE))
     query = {**ONE_NODE, "mesh.contract": "dwdp"}
     trip = take_trip(scenario_of(query))

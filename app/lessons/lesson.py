@@ -1,4 +1,4 @@
-"""What a chapter is made of, and the few questions that chapters ask of trips."""
+"""What a chapter consists of, and how chapters look things up in trips."""
 
 from __future__ import annotations
 

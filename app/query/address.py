@@ -79,7 +79,7 @@ def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _set(tables: Tables, key: str, text: str) -> None:
-    """Set, or with an empty text take out, one dotted key."""
+    """Set one dotted key, or remove it when the text is empty."""
     table, _, last = key.rpartition(".")
     known = table in TABLES if table else last in (*PLAIN, *TABLES)
     if not known:

@@ -38,7 +38,7 @@ def trips_of(query: Mapping[str, str]) -> Trips:
 
 
 def follow(scenario: Scenario, names: str | None, field: str = "--tokens") -> Trips:
-    """Trips of the tokens that a text names, by default of the scenario's own; one is as asked for alone.
+    """Trips of the tokens that a text names, or without one of the scenario's own token.
 
     Raises:
         ConfigError: naming ``field`` for what does not read, and as ``take_trips``.

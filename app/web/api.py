@@ -36,12 +36,12 @@ def register_api(server: flask.Flask) -> None:
 
 
 def unknown(name: str) -> flask.Response:
-    """What has an address under ``/api/`` and is not there."""
+    """The answer to an address under ``/api/`` that does not exist."""
     flask.abort(404)
 
 
 def failure(error: HTTPException) -> tuple[flask.Response, int]:
-    """A failed request in the words of its status, and nothing of what was inside."""
+    """The answer to a failed request: the words of its status, without internals."""
     status = error.code or 500
     words = HTTP_STATUS_CODES.get(status, "failed")
     field = flask.request.path if status == 404 else "request"
@@ -89,7 +89,7 @@ def trip_payload(query: dict[str, str]) -> Payload:
 
 
 def token_payload(scenario: Scenario) -> Payload:
-    """Which token is followed, and what may be asked instead."""
+    """Which token is followed, and which others can be."""
     model = scenario.need_model()
     return {
         "position": scenario.position,
@@ -125,7 +125,7 @@ def presets_payload(query: dict[str, str]) -> Payload:
 
 @cache
 def _presets() -> list[dict[str, str | None]]:
-    """Every page asks for them, they never change, and to read them takes as long as a trip of 1,024 GPUs."""
+    """The presets, read once: every page asks for them, and reading them takes as long as a long trip."""
     from tracer.scenario.files import load_scenario, preset_names
 
     return [{"name": name, "source": load_scenario(name).source} for name in preset_names()]

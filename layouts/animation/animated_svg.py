@@ -76,7 +76,7 @@ def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]
 
 
 def _definitions(reel: Reel) -> Iterator[str]:
-    """Each link of the trip once; whoever uses one says how wide it is."""
+    """Each link of the trip once; its width is set where it is used."""
     moves = {move.path: move for hop in reel.scene.hops for move in hop.moves if move.path}
     yield "<defs>"
     for path, name in reel.links.items():
@@ -86,7 +86,7 @@ def _definitions(reel: Reel) -> Iterator[str]:
 
 
 def _map(reel: Reel) -> str:
-    """The map with every GPU that the token touches lit, and as untouched until it does."""
+    """The map: each GPU looks untouched until a token touches it, and is lit from then on."""
     since = {rank: 0.0 for hop in reel.past() for rank in hop.newly_touched}
     for hop, beat in reel.beats():
         for rank in hop.newly_touched:
@@ -135,7 +135,7 @@ def _caption(reel: Reel, title: str, line: str, busiest: str) -> str:
 
 
 def _movers(reel: Reel) -> Iterator[str]:
-    """What travels, once a path and look: circles for the token, squares for K/V and weights."""
+    """What travels, once per path and look: circles for the token, squares for K/V and weights."""
     starts_of: dict[tuple[str, str, str, tuple[int, ...]], list[float]] = {}
     for hop, beat in reel.beats():
         phases = max((move.phase + 1 for move in hop.moves), default=1)

@@ -55,7 +55,7 @@ def several_to_dict(scene: Scene) -> dict[str, Any]:
 
 
 def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
-    """For each hop: marks by GPU, while it travels and after it; its moves' riders; who is where; who meets.
+    """For each hop: marks by GPU, while it travels and after it; tokens of each move; who is where and meets.
 
     ``marks.crowds`` are all of ``[rank, tags]`` after the hop, ``marks.leave`` those that differ, while it
     travels, from the hop before, ``marks.kept`` K/V tags that the hop changes. A tag is
@@ -101,7 +101,7 @@ def _lines(tokens_on: Mapping[int, Sequence[int]]) -> list[str]:
 
 
 def _busiest(link: BusyLink | None) -> list[Any] | None:
-    """``[from, to, words]``."""
+    """A link as ``[from, to, words]``."""
     return None if link is None else [link.source, link.destination, link_text(link)]
 
 

@@ -195,9 +195,9 @@ def _hop_scene(
 
 
 def _moves(trips: Trips, step: Step, context: Context, roads: _Roads) -> Iterator[Move]:
-    """What goes over each link: of one token its transfers, each with its reason.
+    """What goes over each link: one token's transfers, each with its reason.
 
-    Transfers of several tokens are one move where link, role and phase are the same.
+    Several tokens' transfers become one move where link, role and phase are the same.
     """
     cluster = trips.scenario.cluster
     why = [] if trips.multi_token else reasons(context)

@@ -101,7 +101,7 @@ def every(count: int) -> str:
 
 
 def times(count: int) -> str:
-    """How often.
+    """How often something happens.
 
     >>> times(2), times(4)
     ('twice', '4 times')

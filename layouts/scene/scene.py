@@ -22,7 +22,7 @@ class GpuBox:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of the grid: a node, or one stretch of an island that wraps."""
+    """A row of the grid: a node, or one stretch of an NVLink domain that wraps."""
 
     label: str
     y: float
@@ -56,7 +56,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    """A column: the GPUs with one index in every island."""
+    """A column: the GPUs with the same index in every NVLink domain."""
 
     label: str
     x: float
@@ -88,7 +88,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a hop is, told: ``stop`` is one of the six stops of a trip, ``shapes`` are (before, after)."""
+    """What is said of a hop: ``stop`` is one of the six stops of a trip, ``shapes`` are (before, after)."""
 
     title: str
     stop: str

@@ -35,7 +35,7 @@ def landed(scene: Scene) -> dict[int, Standing]:
 
 
 def tokens_during(hop: HopScene, before: HopScene | None) -> dict[int, Standing]:
-    """Tokens that stand on each GPU while a hop travels: those before it, without what leaves."""
+    """Tokens that stand on each GPU while a hop travels: those before it, without those that leave."""
     if before is None:
         return {}
     sources: list[set[int]] = [set() for _ in hop.marks_of]
@@ -157,6 +157,6 @@ def colours_of(token: int) -> tuple[str, str]:
 
 
 def token_name(token: TokenTotals, *, replicas: int) -> str:
-    """Where one of several tokens comes from."""
+    """The name of one of several tokens: its replica and position."""
     replica = f"replica {token.replica:,}, " if replicas > 1 else ""
     return f"{replica}position {token.position:,}"

@@ -38,7 +38,7 @@ def trip_layer(scene: Scene, pen: Pen) -> Iterator[str]:
 
 
 def hop_links(scene: Scene, hop: HopScene) -> list[Move]:
-    """Moves of a hop to draw: each message of one token, and one per path of several, who share many."""
+    """Moves of a hop to draw: every message of one token, but one per path of several tokens."""
     drawn = [move for move in hop.moves if move.path]
     return list({move.path: move for move in drawn}.values()) if scene.multi_token else drawn
 
@@ -56,7 +56,7 @@ def used_links(scene: Scene) -> list[Move]:
 def draw_links(
     scene: Scene, moves: Iterable[Move], busiest: BusyLink | None, pen: Pen, width: float
 ) -> Iterator[str]:
-    """Paths of moves; of several tokens the busiest link comes last, heavier and over the others."""
+    """Paths of moves; several tokens' busiest link comes last, heavier and over the others."""
     heavy: list[Move] = []
     for move in moves:
         if scene.multi_token and busiest is not None and joins(move, busiest):
@@ -87,7 +87,7 @@ def draw_relays(scene: Scene, hop: HopScene, pen: Pen) -> Iterator[str]:
 
 
 def draw_chips(scene: Scene, hop: HopScene, pen: Pen) -> Iterator[str]:
-    """Bytes beside the first few links that cross; of several tokens the title names the busiest."""
+    """Bytes beside the first few links that cross; for several tokens the title names the busiest instead."""
     if scene.multi_token:
         return
     boxes = scene.gpu_boxes()

@@ -38,7 +38,7 @@ def legend(scene: Scene, left: float, y: float, width: float, pen: Pen) -> Itera
 
 
 def notes(scene: Scene) -> list[str]:
-    """What holds of many tokens: states of dots, when dots become a count, when colours repeat."""
+    """Notes for several tokens: states of dots, when dots become a count, when colours repeat."""
     found = ["ring: at its home", "hollow: at a relay", "×n: n tokens, where their dots do not fit"]
     if len(scene.tokens) > len(TOKENS):
         found.append(f"colours repeat every {len(TOKENS)} tokens, numbers never")
@@ -76,7 +76,7 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
 
 
 def _entry_width(scene: Scene, kind: str, text: str) -> float:
-    """Room of an entry; tokens stand in columns."""
+    """Width of an entry; tokens stand in columns."""
     letters = len(text)
     if kind == "token":
         letters = max(len(token_name(each, replicas=scene.replicas)) for each in scene.tokens[:MAX_NAMED])

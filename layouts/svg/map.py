@@ -1,4 +1,4 @@
-"""The scene as one SVG string: the map, and when a hop is asked for its transfers and marks."""
+"""The scene as one SVG string: the map, with the transfers and marks of a hop or of the whole trip."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MAX_GIF_HOPS = 80
 
 
 def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> bytes:
-    """A PNG of a hop, or of the whole trip, ``zoom`` pixels a unit; light colours.
+    """A PNG of a hop, or of the whole trip, ``zoom`` pixels per unit; light colours.
 
     Raises:
         ConfigError: when resvg is not installed.
@@ -27,7 +27,7 @@ def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> byt
 
 
 def png_of_svg(svg: str, zoom: int) -> bytes:
-    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels a unit.
+    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels per unit.
 
     Raises:
         ConfigError: when resvg is not installed.
@@ -40,7 +40,7 @@ def png_of_svg(svg: str, zoom: int) -> bytes:
 
 
 def to_gif(scene: Scene, hop: int | None = None) -> bytes:
-    """One frame a hop and one of the whole trip, over and over; with ``hop``, the trip up to it.
+    """One frame per hop and one of the whole trip, repeated; with ``hop``, the trip up to it.
 
     Raises:
         ConfigError: when Pillow or resvg is not installed, or the trip has over ``MAX_GIF_HOPS`` hops.

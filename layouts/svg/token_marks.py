@@ -1,4 +1,4 @@
-"""Marks in a GPU's box: tokens (a plain dot for one, numbers for several), their K/V, what a link carries."""
+"""Marks of tokens and of their K/V: a plain dot for one token, numbered marks for several."""
 
 from __future__ import annotations
 

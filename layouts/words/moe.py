@@ -41,7 +41,7 @@ def _experts(picks: tuple[int, ...]) -> str:
 
 
 def _route_sentences(context: Context) -> str:
-    """Where the copies of the first source go; other sources do alike."""
+    """Where the copies of the first source go; other sources do the same."""
     source = context.sources[0] if context.home not in context.sources else context.home
     found = routes(context.scenario, context.where, source)
     held = context.experts_by_rank(source)

@@ -84,7 +84,7 @@ def _moe_reasons(context: Context) -> list[str]:
 
 
 def _low_latency_reasons(context: Context, held: dict[int, dict[int, list[int]]]) -> list[str]:
-    """One expert a message: each pair takes its experts in turn."""
+    """One expert per message: each pair of GPUs takes its experts in turn."""
     left = {(source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()}
     words = []
     for t in context.hop.transfers:

@@ -1,4 +1,4 @@
-"""What is said of a hop: which teller tells which kind, and how the same is told of several tokens."""
+"""What is said of a hop: one teller per kind, and how the hop is told of several tokens."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def tell(context: Context) -> Words:
 def tell_step(trips: Trips, step: Step, meetings: Meetings, moves: Sequence[Move], first: Context) -> Words:
     """The words of a hop for all tokens that take it; ``first`` is the context of the first of them.
 
-    Of one token they are its own. Of several, title, paragraph and gotcha speak of all, and the reason and
-    the shapes are those of the first.
+    One token's hop is told by its teller. For several tokens, title, paragraph and gotcha speak of all of
+    them; the reason and the shapes are the first one's.
     """
     said = tell(first)
     if not trips.multi_token:

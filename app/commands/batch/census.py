@@ -97,7 +97,7 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
 
 
 def _only_with_a_batch(options: dict[str, Any]) -> None:
-    """Refuse options that would be passed over without --tokens or --picks."""
+    """Refuse options that have no effect without --tokens or --picks."""
     defaults: dict[str, object] = {"sources": None, "popularity": "uniform", "sticky": 0.0, "scheduler": None}
     for name, default in defaults.items():
         if options[name] != default:
@@ -125,13 +125,13 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
 
 
 def _progress() -> Progress | None:
-    """Blocks done, on a terminal's standard error, once a second has passed."""
+    """Progress in blocks, on a terminal's standard error, from the second second on."""
     if not sys.stderr.isatty():
         return None
     started = last = time.monotonic()
 
     def show(done: int, blocks: int) -> None:
-        """A line now and then, once the count takes long."""
+        """Print a progress line from time to time, once the count takes long."""
         nonlocal last
         now = time.monotonic()
         if now - started > QUIET_SECONDS and now - last > QUIET_SECONDS / 4:

@@ -1,4 +1,4 @@
-"""``tokentrip traffic``: bytes and time an axis, with the formula."""
+"""``tokentrip traffic``: bytes and time per axis, with the formula."""
 
 from __future__ import annotations
 

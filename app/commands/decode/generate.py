@@ -1,4 +1,4 @@
-"""``tokentrip generate``: a whole generation."""
+"""``tokentrip generate``: a whole generation, from prefill to the last decode step."""
 
 from __future__ import annotations
 

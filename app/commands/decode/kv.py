@@ -1,4 +1,4 @@
-"""``tokentrip kv``: what a token leaves behind, and its way to a decode pool."""
+"""``tokentrip kv``: the K/V of a token, and its hand-over to a decode pool."""
 
 from __future__ import annotations
 

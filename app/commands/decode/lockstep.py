@@ -1,4 +1,4 @@
-"""``tokentrip lockstep``: a step of replicas with unequal loads."""
+"""``tokentrip lockstep``: one step of replicas with unequal loads."""
 
 from __future__ import annotations
 
