@@ -106,7 +106,7 @@ def _whole_trip(reel: Reel) -> str:
     words = _caption(reel, trip_title(scene), scene.summary, busiest_line(scene, None))
     hidden = during([(0.0, reel.clock.played)], "none")
     links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
-    home = heavy_link(reel, scene.busiest) + "".join(token_marks(scene, landed(scene), reel.pen))
+    home = heavy_link(reel, scene.busiest) + "".join(token_marks(scene, landed(scene), reel.boxes, reel.pen))
     return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
 
 
@@ -119,8 +119,8 @@ def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:
         _caption(reel, hop_title(hop), counters(scene, hop), busiest_line(scene, hop)),
         f'<g stroke-width="3">{links}</g>' if links else "",
         heavy_link(reel, hop.busiest),
-        *draw_relays(scene, hop, reel.pen),
-        *draw_chips(scene, hop, reel.pen),
+        *draw_relays(scene, hop, reel.boxes, reel.pen),
+        *draw_chips(scene, hop, reel.boxes, reel.pen),
     )
     return f'<g display="none">{"".join(parts)}</g>'
 

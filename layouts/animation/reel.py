@@ -123,8 +123,8 @@ def _tags(reel: Reel, standing_on: dict[int, Standing]) -> Iterable[tuple[int, T
 
 
 def heavy_link(reel: Reel, link: BusyLink | None) -> str:
-    """The path of several tokens' busiest link once more, heavier."""
-    if link is None or not reel.scene.multi_token:
+    """The path of the busiest link once more, heavier, if one is to stand out."""
+    if link is None:
         return ""
     moves = (move for hop in reel.scene.hops for move in hop.moves if joins(move, link))
     path = next((move.path for move in moves if move.path), "")

@@ -70,7 +70,7 @@ def build_scene(trips: Trip | Trips, *, all_lines: bool = False) -> Scene:
         touched=trips.touched,
         replicas=first.mesh.size_of("dp"),
         tokens=_token_totals(trips),
-        busiest=_busy_link(trips.busiest),
+        busiest=_busy_link(trips.busiest) if trips.multi_token else None,
     )
 
 
@@ -180,7 +180,7 @@ def _hop_scene(
         crossings=sum(own.crossings for _, own in step.hops),
         tokens=step.tokens,
         meetings=meetings,
-        busiest=_busy_link(step.busiest),
+        busiest=_busy_link(step.busiest) if several else None,
         moves=moves,
         words=tell_step(trips, step, meetings, moves, context),
         marks_of=marks,

@@ -154,8 +154,8 @@ class HopScene:
 
     ``seconds`` is its time at link rate, from the first byte sent to the last received, for these tokens
     alone. ``tokens`` are the indices of those that take it, ``meetings`` are (GPU, tokens) pairs where two or
-    more are, ``busiest`` is the link that carries most. ``marks_of`` has each token's marks, in the order of
-    ``Scene.tokens``. Several tokens have no count of comm ops: they share collectives.
+    more are, ``busiest`` is the link that carries most of several tokens' bytes. ``marks_of`` has each token's
+    marks, in the order of ``Scene.tokens``. Several tokens share collectives: their comm ops are not counted.
     """
 
     index: int
@@ -197,7 +197,7 @@ class Scene:
     """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals.
 
     ``tokens`` are those on the map, one or more; ``home`` is the first one's. ``busiest`` is the link that
-    carries most in the whole trip.
+    carries most of several tokens' bytes in the whole trip.
     """
 
     name: str

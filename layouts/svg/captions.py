@@ -34,6 +34,6 @@ def counters(scene: Scene, hop: HopScene) -> str:
 def busiest_line(scene: Scene, hop: HopScene | None) -> str:
     """The busiest link of a hop, or of the whole trip; empty when nothing moves, or for one token."""
     link = hop.busiest if hop else scene.busiest
-    if link is None or not scene.multi_token:
+    if link is None:
         return ""
     return f"busiest link {'of this hop' if hop else 'of the trip'}: {link_text(link)}"

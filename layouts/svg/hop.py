@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink, GpuBox, HopScene, Move, Scene
     from layouts.svg.pen import Pen
 
+    Boxes = dict[int, GpuBox]
+
 LINKS = {"nvlink": "NVLink", "ib": "IB"}
 MAX_CHIPS = 3
 HOP_WIDTH, TRIP_WIDTH, BUSY_WIDTH = 3.0, 2.0, 6.0
@@ -20,21 +22,22 @@ HOP_WIDTH, TRIP_WIDTH, BUSY_WIDTH = 3.0, 2.0, 6.0
 
 def hop_layer(scene: Scene, hop: int, pen: Pen) -> Iterator[str]:
     """Transfers of one hop, and where the tokens and their K/V are after it."""
-    here = scene.hops[hop]
-    yield from kv_marks(scene, hop, pen)
-    yield from draw_links(scene, hop_links(scene, here), here.busiest, pen, HOP_WIDTH)
-    yield from draw_relays(scene, here, pen)
-    yield from token_marks(scene, tokens_after(here), pen)
-    yield from draw_chips(scene, here, pen)
+    boxes, here = scene.gpu_boxes(), scene.hops[hop]
+    yield from kv_marks(scene, hop, boxes, pen)
+    yield from draw_links(hop_links(scene, here), here.busiest, pen, HOP_WIDTH)
+    yield from draw_relays(scene, here, boxes, pen)
+    yield from token_marks(scene, tokens_after(here), boxes, pen)
+    yield from draw_chips(scene, here, boxes, pen)
 
 
 def trip_layer(scene: Scene, pen: Pen) -> Iterator[str]:
     """Every link the trip used, once, the K/V it left, and where the tokens landed."""
+    boxes = scene.gpu_boxes()
     yield '<g opacity="0.75">'
-    yield from draw_links(scene, used_links(scene), scene.busiest, pen, TRIP_WIDTH)
+    yield from draw_links(used_links(scene), scene.busiest, pen, TRIP_WIDTH)
     yield "</g>"
-    yield from kv_marks(scene, len(scene.hops) - 1, pen)
-    yield from token_marks(scene, landed(scene), pen)
+    yield from kv_marks(scene, len(scene.hops) - 1, boxes, pen)
+    yield from token_marks(scene, landed(scene), boxes, pen)
 
 
 def hop_links(scene: Scene, hop: HopScene) -> list[Move]:
@@ -53,13 +56,11 @@ def used_links(scene: Scene) -> list[Move]:
     return list(links.values())
 
 
-def draw_links(
-    scene: Scene, moves: Iterable[Move], busiest: BusyLink | None, pen: Pen, width: float
-) -> Iterator[str]:
-    """Paths of moves; several tokens' busiest link comes last, heavier and over the others."""
+def draw_links(moves: Iterable[Move], busiest: BusyLink | None, pen: Pen, width: float) -> Iterator[str]:
+    """Paths of moves; the busiest link, if one is to stand out, comes last, heavier and over the others."""
     heavy: list[Move] = []
     for move in moves:
-        if scene.multi_token and busiest is not None and joins(move, busiest):
+        if busiest is not None and joins(move, busiest):
             heavy.append(move)
         else:
             yield draw_link(move, pen, width)
@@ -78,25 +79,23 @@ def draw_link(move: Move, pen: Pen, width: float = HOP_WIDTH) -> str:
     return pen.line(move.path, move.tier, width, dash + ' stroke-linecap="round"')
 
 
-def draw_relays(scene: Scene, hop: HopScene, pen: Pen) -> Iterator[str]:
+def draw_relays(scene: Scene, hop: HopScene, boxes: Boxes, pen: Pen) -> Iterator[str]:
     """The word "relay" on GPUs that pass a copy on; several tokens' numbers stand in its place."""
-    boxes = scene.gpu_boxes()
     for rank in () if scene.multi_token else hop.marks.relays:
         if rank in boxes:
             yield pen.text(boxes[rank].x + 9, boxes[rank].y + 38, "relay", "ib", 12, weight=600)
 
 
-def draw_chips(scene: Scene, hop: HopScene, pen: Pen) -> Iterator[str]:
+def draw_chips(scene: Scene, hop: HopScene, boxes: Boxes, pen: Pen) -> Iterator[str]:
     """Bytes beside the first few links that cross; for several tokens the title names the busiest instead."""
     if scene.multi_token:
         return
-    boxes = scene.gpu_boxes()
     crossing = [move for move in hop.moves if move.tier == "ib" and move.path]
     for move in crossing[:MAX_CHIPS]:
         yield _chip(move, hop.kind == "combine", boxes, pen)
 
 
-def _chip(move: Move, back: bool, boxes: dict[int, GpuBox], pen: Pen) -> str:
+def _chip(move: Move, back: bool, boxes: Boxes, pen: Pen) -> str:
     """Bytes next to the remote end of a link: the source of what comes back, else the destination."""
     text = f"{LINKS[move.tier]} · {format_bytes(move.payload_bytes)}"
     a, b = boxes[move.source], boxes[move.destination]

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from layouts.scene.scene import GpuBox, Scene
     from layouts.svg.pen import Pen
 
+    Boxes = dict[int, GpuBox]
 
-def kv_marks(scene: Scene, hop: int, pen: Pen) -> Iterator[str]:
+
+def kv_marks(scene: Scene, hop: int, boxes: Boxes, pen: Pen) -> Iterator[str]:
     """K/V after a hop: filled where it stays, outlined where a copy was lent."""
-    boxes = scene.gpu_boxes()
     for rank, (owned, lent) in sorted(kv_at(scene, hop).items()):
         if rank in boxes:
             for tag in kv_tags(owned, lent, numbered=scene.multi_token):
                 yield draw_tag(boxes[rank], tag, pen)
 
 
-def token_marks(scene: Scene, standing_on: dict[int, Standing], pen: Pen) -> Iterator[str]:
+def token_marks(scene: Scene, standing_on: dict[int, Standing], boxes: Boxes, pen: Pen) -> Iterator[str]:
     """Tokens where they stand."""
-    boxes = scene.gpu_boxes()
     for rank, standing in sorted(standing_on.items()):
         if rank in boxes:
             for tag in token_tags(standing, numbered=scene.multi_token):

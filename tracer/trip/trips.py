@@ -120,11 +120,15 @@ class Trips:
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """Totals after each step. Comm ops are each token's own: one that two tokens share counts twice."""
+        if not self.multi_token:
+            return self.trips[0].tallies
         return tuple(count_hops(([hop for _, hop in step.hops] for step in self.steps), set()))
 
     @property
     def log(self) -> TripLog:
         """Totals of all tokens, as a trip's log; its comm ops are counted as in ``tallies``."""
+        if not self.multi_token:
+            return self.trips[0].log
         hops = [hop for trip in self.trips for hop in trip.hops]
         return log_of_hops(self.scenario, hops, self.tallies[-1])
 
