@@ -17,20 +17,19 @@ from hypothesis import given
 from PIL import Image
 from token_batches import FEW, batches
 
-from app.api import trip_payload
 from app.cli import tokentrip
-from app.export_formats import FORMATS, SEVERAL, endings_for
+from app.exports.formats import FORMATS, SEVERAL, endings_for
+from app.web.api import trip_payload
 from layouts import Scene, build_scene, render_svg, scene_to_dict
-from layouts.animated_svg import render_animated_svg
-from layouts.crowds import crowd_tags, crowds_after, crowds_while, kept_at
-from layouts.palette import TOKENS
-from layouts.raster import to_gif
-from layouts.svg import map_svg
+from layouts.animation.animated_svg import render_animated_svg
+from layouts.scene.crowds import crowd_tags, crowds_after, crowds_while, kept_at
+from layouts.scene.palette import TOKENS
+from layouts.svg.map import map_svg
+from layouts.svg.raster import to_gif
 from tracer import ConfigError, load_scenario, take_trip
-from tracer.kv_owners import kv_owners
-from tracer.link_loads import link_loads
-from tracer.several import Trips, take_trips
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.memory.kv_owners import kv_owners
+from tracer.trip.several import Trips, link_loads, take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]
@@ -38,13 +37,13 @@ SIX = [0, 5, 9, 40, 63, (3, 40)]
 # seventh hop, of the picture that plays (its middle hop where it is too long), of the bare map (its
 # colours are in classes alone, which the page has), of the JSON.
 ONE_TOKEN = {
-    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b f3eb0f5257259be6 d21eed28d970e26e",
-    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 1ec051ef62534e20 7dffd26715ae7f6d",
+    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b f3eb0f5257259be6 3383e4fecd428502",
+    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 1ec051ef62534e20 1e997b78500b2257",
     "gpt-oss-120b-dwdp4": "3add31bb72c5989b bd6e8150f4335ae0 02ffd5638e58c80d e21801f012978123 "
-    "a1887870a0b2d549",
+    "723451bb6643d25c",
     "mixtral-8x7b-tp8": "d7620082a26ddd8c 023c3e031259fb6f 9987b878155e55fa 77bec7b0baadbabc "
-    "7356cceab2f3ef91",
-    "gb200-nvl72": "ea805753f7accf7e cf68a7e31cdfb87b e2f91b6a0c74e781 9310b28c3dafd149 cf84c90222816173",
+    "c1623cb2d644037e",
+    "gb200-nvl72": "ea805753f7accf7e cf68a7e31cdfb87b e2f91b6a0c74e781 9310b28c3dafd149 abd0e131d367126c",
 }
 
 
@@ -198,7 +197,7 @@ def test_what_plays_carries_every_move_and_refuses_too_many(
     begins = [motion.get("begin", "").split(";") for motion in root.iter(f"{SVG}animateMotion")]
     assert sum(len(each) for each in begins) == sum(len(hop.moves) for hop in scene.hops)
     assert "6 tokens · the whole trip" in render_animated_svg(scene, 4)
-    monkeypatch.setattr("app.export_formats.MAX_PLAYED_MOVES", 100)
+    monkeypatch.setattr("app.exports.formats.MAX_PLAYED_MOVES", 100)
     with pytest.raises(ConfigError, match="an animated picture has room for 100; give --hop"):
         FORMATS[".anim.svg"](trips, None)
 
@@ -214,7 +213,7 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.build_together.MAX_SHARED", 300)
+    monkeypatch.setattr("layouts.compose.together.MAX_SHARED", 300)
     with pytest.raises(
         ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
     ):

@@ -1,5 +1,5 @@
 // The scene as the server sends it, read once: long lists come as columns (a list per field) and become rows.
-// `layouts/player_rows.py` has the fields of each row.
+// `layouts/compose/player_rows.py` has the fields of each row.
 
 // Objects from columns: { src: [1, 2], dst: [3, 4] } gives [{ src: 1, dst: 3 }, { src: 2, dst: 4 }].
 export function rowsOf(columns) {

@@ -32,7 +32,7 @@ export function createControls(player, acts) {
     label.textContent = "hop " + hop.index + " of " + last;
     scrub.value = hop.index;
     scrub.setAttribute("aria-valuetext", hopName(hop));
-    live.textContent = liveText(hop, last, player.scene.island_word);
+    live.textContent = liveText(hop, last, player.scene.domain_word);
   };
   const playing = (on) => {
     play.setAttribute("aria-label", on ? "Pause" : "Play");

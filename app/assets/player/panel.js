@@ -12,7 +12,7 @@ export function createCounters(scene) {
   const count = (number) => number.toLocaleString("en");
   const counters = [
     counter("gpus", "of " + count(scene.world_size) + " GPUs", (hop) => count(hop.tally.gpus_touched)),
-    counter("crossings", scene.island_word + " crossings", (hop) => count(hop.tally.node_crossings)),
+    counter("crossings", scene.domain_word + " crossings", (hop) => count(hop.tally.node_crossings)),
     scene.tokens
       ? counter("takers", "tokens here", (hop) => count(hop.takers))
       : counter("ops", "comm ops", (hop) => count(hop.tally.comm_ops)),

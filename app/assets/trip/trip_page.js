@@ -177,7 +177,7 @@ function showTrip(page, scene) {
 
 function lay(page, scene) {
   const { map, counters, panel, strip, controls, live, tokens } = page.player.parts;
-  const note = crossingsText(scene.crossings_by_axis, scene.island_word);
+  const note = crossingsText(scene.crossings_by_axis, scene.domain_word);
   page.body.replaceChildren(
     make("div", { class: "left" }, [map, page.card.tip, legend(scene)]),
     make("div", { class: "right" }, [counters, page.card.element, panel, tokens, page.predict.element]),
