@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from layouts.compose.player_rows import DotRow, LinkWords, RiderRow, TagRow, Tally, columns
 from layouts.scene.labels import link_text, meeting_text, plural
 from layouts.scene.token_tags import (
     Standing,
@@ -23,7 +25,7 @@ from layouts.svg.legend import notes
 from tracer.display import format_bytes
 
 if TYPE_CHECKING:
-    from layouts.scene.scene import BusyLink, HopScene, Scene
+    from layouts.scene.scene import BusyLink, HopScene, Scene, TokenTotals
 
 MAX_LINES = 24
 
@@ -31,53 +33,56 @@ MAX_LINES = 24
 def several_to_dict(scene: Scene) -> dict[str, Any]:
     """The tokens, each with its colours and its own totals; the busiest link; what the legend adds."""
     return {
-        "tokens": [
-            {
-                "index": token.index,
-                "name": token_name(token, replicas=scene.replicas),
-                "replica": token.replica,
-                "position": token.position,
-                "home": token.home,
-                "colours": list(colours_of(token.index)),
-                "totals": [
-                    token.gpus_touched,
-                    token.node_crossings,
-                    token.comm_ops,
-                    token.bytes,
-                    format_bytes(token.bytes),
-                ],
-            }
-            for token in scene.tokens
-        ],
+        "tokens": [_token(token, scene.replicas) for token in scene.tokens],
         "busiest": _busiest(scene.busiest),
         "legend_notes": notes(scene),
+    }
+
+
+def _token(token: TokenTotals, replicas: int) -> dict[str, Any]:
+    fill, ink = colours_of(token.index)
+    totals = Tally(
+        token.gpus_touched, token.node_crossings, token.comm_ops, token.bytes, format_bytes(token.bytes)
+    )
+    return {
+        "index": token.index,
+        "name": token_name(token, replicas=replicas),
+        "replica": token.replica,
+        "position": token.position,
+        "home": token.home,
+        "colours": {"fill": fill, "ink": ink},
+        "totals": asdict(totals),
     }
 
 
 def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
     """For each hop: marks by GPU, while it travels and after it; tokens of each move; who is where and meets.
 
-    ``marks.crowds`` are all of ``[rank, tags]`` after the hop, ``marks.leave`` those that differ, while it
-    travels, from the hop before, ``marks.kept`` K/V tags that the hop changes. A tag is
-    ``[left edge, width, words, look, token or None]``.
+    Of the marks, ``tags_after`` are all tags after the hop, ``tags_during`` those of GPUs where others stand
+    while it travels than before it, ``emptied`` the GPUs where then nobody stands, ``kv_tags`` the K/V of
+    GPUs where the hop changed it.
     """
     before: HopScene | None = None
     for hop, kept in zip(scene.hops, kv_after(scene), strict=True):
         standing: dict[int, Standing] = tokens_after(before) if before else {}
         going, after = tokens_during(hop, before), tokens_after(hop)
-        leave = {rank: going.get(rank, ()) for rank in standing if going.get(rank) != standing[rank]}
+        during = {rank: going.get(rank, ()) for rank in standing if going.get(rank) != standing[rank]}
+        riders = [RiderRow(carried_text(move.tokens), _only(move.tokens)) for move in hop.moves]
         yield {
             "marks": {
-                "dots": [],
-                "kv": [],
-                "copies": [],
+                "dots": columns(DotRow, []),
+                "kv_owners": [],
+                "kv_copies": [],
                 "relays": [],
-                "new": list(dict.fromkeys(hop.newly_touched)),
-                "crowds": _standing(after),
-                "leave": _standing(leave),
-                "kept": [[rank, _tags(kv_tags(*held, numbered=True))] for rank, held in kept.items()],
+                "newly_touched": list(dict.fromkeys(hop.newly_touched)),
+                "tags_after": _tags({rank: token_tags(held, numbered=True) for rank, held in after.items()}),
+                "tags_during": _tags(
+                    {rank: token_tags(held, numbered=True) for rank, held in during.items()}
+                ),
+                "emptied": [rank for rank, held in during.items() if not held],
+                "kv_tags": _tags({rank: kv_tags(*held, numbered=True) for rank, held in kept.items()}),
             },
-            "riders": [[carried_text(move.tokens), _only(move.tokens)] for move in hop.moves],
+            "riders": columns(RiderRow, riders),
             "places": _lines({gpu: [token for token, _ in after[gpu]] for gpu in sorted(after)}),
             **_meetings(hop),
         }
@@ -100,18 +105,18 @@ def _lines(tokens_on: Mapping[int, Sequence[int]]) -> list[str]:
     return [*lines, f"and on {plural(more, 'more GPU')}"] if more > 0 else lines
 
 
-def _busiest(link: BusyLink | None) -> list[Any] | None:
-    """A link as ``[from, to, words]``."""
-    return None if link is None else [link.source, link.destination, link_text(link)]
+def _busiest(link: BusyLink | None) -> dict[str, Any] | None:
+    return None if link is None else asdict(LinkWords(link.source, link.destination, link_text(link)))
 
 
 def _only(tokens: tuple[int, ...]) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-def _standing(standing_on: dict[int, Standing]) -> list[Any]:
-    return [[rank, _tags(token_tags(standing, numbered=True))] for rank, standing in standing_on.items()]
-
-
-def _tags(tags: list[Tag]) -> list[list[Any]]:
-    return [[tag.x, tag.width, tag.text, tag.look, tag.token] for tag in tags]
+def _tags(tags_of: Mapping[int, Sequence[Tag]]) -> dict[str, list[Any]]:
+    rows = [
+        TagRow(rank, tag.x, tag.width, tag.text, tag.look, tag.token)
+        for rank, tags in tags_of.items()
+        for tag in tags
+    ]
+    return columns(TagRow, rows)

@@ -154,7 +154,7 @@ class HopScene:
 
     ``seconds`` is its time at link rate, from the first byte sent to the last received, for these tokens
     alone. ``tokens`` are the indices of those that take it, ``meetings`` are (GPU, tokens) pairs where two or
-    more are, ``busiest`` is the link that carries most of several tokens' bytes. ``marks_of`` has each token's
+    more are, ``busiest`` is the busiest link of several tokens. ``marks_of`` has each token's
     marks, in the order of ``Scene.tokens``. Several tokens share collectives: their comm ops are not counted.
     """
 
