@@ -24,6 +24,7 @@ from tracer.trip.log import totals_line
 from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
+    from tracer.trip.hop import Hop
     from tracer.trip.link_loads import LinkLoad
     from tracer.trip.trip import Tally, Trip
     from tracer.trip.trips import Step
@@ -62,7 +63,7 @@ def build_scene(trips: Trip | Trips, *, all_lines: bool = False) -> Scene:
         lines=grid.lines,
         folds=grid.folds,
         rails=grid.rails,
-        hops=tuple(_hops(trips, _Roads(LinkRouter.of(grid, first.home)))),
+        hops=tuple(_hops(trips, _Roads(LinkRouter.of(grid, first.home), LinkRates.of(first.cluster)))),
         home=first.home,
         world_size=first.mesh.world_size,
         domain_word=first.cluster.domain_word,
@@ -125,9 +126,10 @@ def _busy_link(load: LinkLoad | None) -> BusyLink | None:
 
 @dataclass(frozen=True, slots=True)
 class _Roads:
-    """Paths between GPUs, each worked out once for all the steps that take it."""
+    """Paths between GPUs, each worked out once for all the steps that take it, and the rates of links."""
 
     router: LinkRouter
+    rates: LinkRates
     known: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def path(self, source: int, destination: int) -> str:
@@ -165,8 +167,6 @@ def _hop_scene(
     """The scene of a step; ``context`` is that of its first token."""
     hop, several = step.hop, trips.multi_token
     moves = tuple(_moves(trips, step, context, roads))
-    # As `seconds` of a move: what goes over a link in one phase and role is one message.
-    joined = tuple(Transfer(m.source, m.destination, m.payload_bytes, m.tier, m.role) for m in moves)
     meetings = tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings)
     return HopScene(
         index=index,
@@ -189,9 +189,15 @@ def _hop_scene(
         comm_ops=None if several else tally.comm_ops,
         bytes=tally.bytes,
         note="; ".join(dict.fromkeys(own.note for _, own in step.hops if own.note)),
-        seconds=hop_time(replace(hop, transfers=joined), LinkRates.of(trips.scenario.cluster)).seconds,
+        seconds=hop_time(_sent(hop, moves) if several else hop, roads.rates).seconds,
         question=None if several else question_about(context),
     )
+
+
+def _sent(hop: Hop, moves: tuple[Move, ...]) -> Hop:
+    """A hop with the moves of several tokens as its transfers: each is one message, as its time says."""
+    joined = (Transfer(m.source, m.destination, m.payload_bytes, m.tier, m.role) for m in moves)
+    return replace(hop, transfers=tuple(joined))
 
 
 def _moves(trips: Trips, step: Step, context: Context, roads: _Roads) -> Iterator[Move]:
