@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.scenario_source import bare_scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 @click.command("rank")
-@scenario_argument
+@bare_scenario_argument
 @click.argument("rank", type=int)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
-def rank_command(scenario: Scenario, rank: int, as_json: bool) -> None:
+def rank_command(scenario: BareScenario, rank: int, as_json: bool) -> None:
     """Print what one GPU is, who its partners are, and what it holds.
 
     \b

@@ -91,7 +91,7 @@ def _scene(
         domain_word=scenario.cluster.domain_word,
         crossings_by_axis=tuple(crossings_by_axis.items()),
         touched=trip.touched,
-        replicas=scenario.mesh.size_of("dp"),
+        replicas=scenario.mesh.dp,
     )
 
 

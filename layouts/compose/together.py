@@ -13,8 +13,9 @@ from layouts.scene.phases import is_ring, phases
 from layouts.scene.scene import BusyLink, HopScene, Marks, Move, Together, Traveller
 from layouts.words.together import ROLES, tell_together
 from tracer.errors import ConfigError
+from tracer.mesh.cluster import Tier
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
-from tracer.trip.hop import Transfer
+from tracer.trip.hop import Role, Transfer
 
 if TYPE_CHECKING:
     from layouts.scene.paths import LinkRouter
@@ -100,7 +101,7 @@ def _shared_hop(
     hop = step.hop
     moves = tuple(_moves(trips, step, roads))
     # As `seconds` of a move: what goes over a link in one phase and role is one message.
-    joined = tuple(Transfer(m.source, m.destination, m.payload_bytes, m.tier, m.role) for m in moves)
+    joined = tuple(Transfer(m.source, m.destination, m.payload_bytes, Tier(m.tier), Role(m.role)) for m in moves)
     together = Together(
         step.tokens,
         tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings),

@@ -58,7 +58,7 @@ def test_save_writes_a_scenario(tmp_path: Path, suffix: str) -> None:
         "2",
     )
     assert result.exit_code == 0, result.output
-    assert load_scenario(path).mesh.size_of("dp") == 8
+    assert load_scenario(path).mesh.dp == 8
 
 
 def test_a_configuration_file(tmp_path: Path) -> None:

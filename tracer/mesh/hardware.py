@@ -52,7 +52,10 @@ class Hardware:
         if self.gpus_per_nvlink_domain % self.gpus_per_node:
             rule = f"must be whole nodes of {self.gpus_per_node} GPUs"
             raise ConfigError(
-                "hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, f"try {self.gpus_per_node}"
+                "hardware.gpus_per_nvlink_domain",
+                self.gpus_per_nvlink_domain,
+                rule,
+                f"try {self.gpus_per_node}",
             )
 
     @property

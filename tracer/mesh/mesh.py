@@ -176,6 +176,51 @@ class Mesh:
         """Number of pipeline stages."""
         return self._stages
 
+    @property
+    def tp(self) -> int:
+        """Ranks that cut each matrix and each head count (tensor parallel)."""
+        return self.dense.size_of("tp")
+
+    @property
+    def cp(self) -> int:
+        """Ranks that cut one prompt (context parallel)."""
+        return self.dense.size_of("cp")
+
+    @property
+    def dp(self) -> int:
+        """Replicas (data parallel)."""
+        return self.dense.size_of("dp")
+
+    @property
+    def pp(self) -> int:
+        """Pipeline stages, the same as :attr:`stages`."""
+        return self.dense.size_of("pp")
+
+    @property
+    def etp(self) -> int:
+        """Ranks that cut each expert (expert tensor parallel)."""
+        return self.expert.size_of("etp")
+
+    @property
+    def ep(self) -> int:
+        """Ranks that hold different experts (expert parallel)."""
+        return self.expert.size_of("ep")
+
+    @property
+    def edp(self) -> int:
+        """Ranks that hold the same experts (expert data parallel)."""
+        return self.expert.size_of("edp")
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of one stage that serve a prompt together: tp x cp."""
+        return self.tp * self.cp
+
+    @property
+    def dispatch_size(self) -> int:
+        """Ranks of a dispatch group: etp x ep."""
+        return self.etp * self.ep
+
     def size_of(self, axis: str) -> int:
         """Number of ranks along an axis of either view."""
         return (self.expert if axis in EXPERT_AXES else self.dense).size_of(axis)

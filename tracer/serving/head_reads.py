@@ -45,12 +45,12 @@ def head_reads(scenario: Scenario) -> HeadReads:
     follower = scenario.with_token(position=sampled)
     home = mesh.moved(follower.home, "pp", mesh.stages - 1)
     rows = 1 if scenario.decodes else token.prompt
-    vocab = scenario.need_model().need("vocab", "size the logits")
+    vocab = scenario.model.need("vocab", "size the logits")
     return HeadReads(
         sampled,
         home,
         tuple(sorted(mesh.group(home, "tp"))),
-        -(-vocab // mesh.size_of("tp")),
+        -(-vocab // mesh.tp),
         rows if token.prompt_logprobs else 1,
         rows if token.draft_head else 0,
     )

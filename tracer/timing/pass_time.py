@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
 from tracer.scenario.step import tokens_per_replica, with_tokens
+from tracer.scenario.token import Phase
 from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
@@ -93,7 +94,7 @@ class PassTime:
     def stage_seconds(self) -> tuple[float, ...]:
         """Seconds of each stage's layers, without sends."""
         scenario, done, stages = self.traffic.scenario, 0, []
-        model = scenario.need_model()
+        model = scenario.model
         for count in scenario.stage_layers:
             layers = range(done + 1, done + count + 1)
             moe = sum(model.is_moe(layer) for layer in layers)
@@ -157,7 +158,7 @@ def pass_batch(scenario: Scenario, tokens: int | None = None) -> TimedBatch:
     Raises:
         ConfigError: when ``tokens`` is not a whole number of at least 1.
     """
-    prompt, decode = scenario.token.prompt, scenario.phase == "decode"
+    prompt, decode = scenario.token.prompt, scenario.phase is Phase.DECODE
     default = DECODE_REQUESTS if decode else prompt
     count = whole_number("tokens", default if tokens is None else tokens)
     if decode:
@@ -190,7 +191,7 @@ def pass_time(
     rows = -(-batch.tokens // whole_number("parts", parts))
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
-    sized = with_tokens(replace(scenario.with_phase(batch.phase), cluster=cluster), rows)
+    sized = with_tokens(scenario.with_phase(batch.phase).with_(cluster=cluster), rows)
     work = layer_work(sized, batch, parts)
     traffic = comm_volume(sized) if like is None else _scaled(like.traffic, sized)
     return PassTime(

@@ -77,7 +77,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
@@ -220,7 +220,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """
     placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
     ranks = stage_groups(scenario, stage)
     alike = groups_alike(scenario, ranks)

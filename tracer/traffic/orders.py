@@ -109,7 +109,7 @@ def with_order(scenario: Scenario, order: str) -> Scenario:
     moved = Mesh.build(order, **sizes, expert_order=mesh.expert_order, strict=mesh.strict)
     token = scenario.token
     token = replace(token, gpu=None, replica=scenario.replica, position=scenario.position, slot=scenario.slot)
-    return replace(scenario, mesh=moved, token=token)
+    return scenario.with_(mesh=moved, token=token)
 
 
 def check_rankable(scenario: Scenario) -> None:
@@ -118,10 +118,10 @@ def check_rankable(scenario: Scenario) -> None:
     Raises:
         ConfigError: above ``MAX_RANKED`` ranks, or ``MAX_PAIRED`` ranks times experts, over all orders.
     """
-    mesh, experts = scenario.mesh, (scenario.model and scenario.model.experts) or 0
+    mesh, experts = scenario.mesh, scenario.model.experts or 0
     orders = sum(1 for _ in distinct_orders(mesh))
-    pulls = scenario.plan.contract == Contract.DWDP
-    partners = mesh.world_size if pulls else mesh.size_of("ep") * mesh.size_of("etp")
+    pulls = scenario.plan.contract is Contract.DWDP
+    partners = mesh.world_size if pulls else mesh.dispatch_size
     if orders * partners * experts > MAX_PAIRED:
         raise ConfigError(
             "model.experts",

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from tracer.mesh.axes import Axis
+from tracer.mesh.cluster import Tier
+
 
 class HopKind(StrEnum):
     """One thing that happens to the token."""
@@ -66,8 +69,8 @@ class Transfer(NamedTuple):
     src: int
     dst: int
     bytes: int
-    tier: str
-    role: str
+    tier: Tier
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Hop:
     """
 
     kind: HopKind
-    axis: str | None
+    axis: Axis | None
     layer: int
     stage: int
     part: Part
@@ -110,11 +113,21 @@ class Hop:
         return self.kind not in QUIET_KINDS
 
     @property
+    def bytes(self) -> int:
+        """Bytes of all its transfers."""
+        return sum(transfer.bytes for transfer in self.transfers)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether a transfer goes between NVLink domains, pulled weights included."""
+        return any(transfer.tier is Tier.IB for transfer in self.transfers)
+
+    @property
     def crossings(self) -> int:
-        """Transfers between islands; pulled weights are tallied apart."""
+        """Transfers between NVLink domains; pulled weights are tallied apart."""
         if self.kind is HopKind.WEIGHT_PULL:
             return 0
-        return [transfer.tier for transfer in self.transfers].count("ib")
+        return [transfer.tier for transfer in self.transfers].count(Tier.IB)
 
     @property
     def touched(self) -> set[int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes
+from tracer.mesh.cluster import Tier
 from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _few(tokens: Sequence[int]) -> str:
 def _busiest_lines(trips: Trips) -> list[str]:
     lines = []
     for load in trips.links[:_BUSIEST]:
-        arrow = "⇒" if load.tier == "ib" else "→"
+        arrow = "⇒" if load.tier is Tier.IB else "→"
         moved = f"{format_bytes(load.bytes)} in {load.transfers} transfers"
         lines.append(f"busy link: {load.src}{arrow}{load.dst}, {moved} of tokens {_few(load.tokens)}")
     for port in trips.ports[:1]:

@@ -76,14 +76,13 @@ class Trip:
 
     def to_dict(self) -> dict[str, Any]:
         """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
-        from tracer.scenario.files import scenario_to_dict
         from tracer.trip.clock import trip_time
 
         scenario, times = self.scenario, trip_time(self)
         clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
         return {
             "schema": SCHEMA,
-            "scenario": scenario_to_dict(scenario),
+            "scenario": scenario.to_dict(),
             "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
             "touched": list(self.touched),
             "log": self.log.to_dict(),

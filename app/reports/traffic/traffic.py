@@ -111,7 +111,7 @@ def _axes(traffic: CommVolume) -> list[Block]:
 
 def _contracts(scenario: Scenario) -> list[Block]:
     """The ways to run a MoE block beside each other, with and without de-duplication."""
-    if not scenario.need_model().moe_layers:
+    if not scenario.model.moe_layers:
         return []
     title = heading("TP, EP, all rows or weights: what a MoE layer moves")
     try:

@@ -63,7 +63,7 @@ class Checks:
     @classmethod
     def of(cls, scenario: Scenario, batch: ReplayBatch, checkpoint: Checkpoint) -> Checks:
         """One device's outputs of every prompt, by replica."""
-        model, outputs = scenario.need_model(), {}
+        model, outputs = scenario.model, {}
         for replica, length in enumerate(batch.prompts):
             if length:
                 ids = batch.id_of(replica, 0) + np.arange(length)
@@ -82,14 +82,14 @@ class Checks:
 
     def gates(self, run: Run, gpu: Gpu, layer: int, gates: Gates) -> None:
         """Router weights as ``[rows, experts]``, 0 where an expert was not picked."""
-        experts = run.scenario.need_model().need("experts", "compare router weights")
+        experts = run.scenario.model.need("experts", "compare router weights")
         spread = np.zeros((len(gates.keys), experts))
         np.put_along_axis(spread, gates.experts, gates.weights, axis=1)
         self._compare(run, gpu, layer, Part.MOE, "router weights", gates.keys, spread)
 
     def logits(self, run: Run, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
         """Logits at home, ``[rows, vocab]``."""
-        layer = run.scenario.need_model().layers
+        layer = run.scenario.model.layers
         self._compare(run, gpu, layer, Part.HEAD, WORDS[Part.HEAD], ids, values)
 
     def _compare(

@@ -34,7 +34,7 @@ def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
 
     Shared experts come after the router's, where they are routed too.
     """
-    router = Router.of(run.scenario.need_model())
+    router = Router.of(run.scenario.model)
     logits = gpu.at("x", keys) @ gpu.weights[f"{layer}.router"]
     bias = gpu.weights.get(f"{layer}.router_bias")
     experts, weights = route(router, logits, bias)
@@ -58,7 +58,7 @@ def _with_shared(run: Run, gpu: Gpu, layer: int, gates: Gates) -> Gates:
     if not always:
         return gates
     weight = np.ones((len(gates.keys), 1))
-    if run.scenario.need_model().shared_gate:
+    if run.scenario.model.shared_gate:
         weight = sigmoid(gpu.at("x", gates.keys) @ gpu.weights[f"{layer}.shared_gate"])
     shared = np.tile(np.array(always), (len(gates.keys), 1))
     experts = np.concatenate((gates.experts, shared), axis=1)

@@ -108,7 +108,7 @@ BY_CONTRACT = {
 
 def moe_block(run: Run, layer: int) -> None:
     """``hidden += shared(x) + Σ weight · expert(x)`` with ``x = norm(hidden)``."""
-    shared = run.scenario.need_model().shared_experts > 0 and not run.scenario.plan.shared_routed
+    shared = run.scenario.model.shared_experts > 0 and not run.scenario.plan.shared_routed
     if shared:
         shared_block(run, layer)
     normed_rows(run, layer, "x")

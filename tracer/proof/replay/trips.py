@@ -83,7 +83,7 @@ def token_scenario(run: Run, row: int) -> Scenario:
         position=int(batch.position[row]),
         gpu=None,
     )
-    return replace(scenario, token=token, picks=tuple(sorted(_picks(run, row).items())))
+    return scenario.with_(token=token, picks=tuple(sorted(_picks(run, row).items())))
 
 
 def _picks(run: Run, row: int) -> dict[int, tuple[int, ...]]:

@@ -55,7 +55,7 @@ def chunk_times(whole: PassTime) -> ChunkTimes:
     """Seconds of a chunk on the slowest stage, as ``ASSUMPTION`` says."""
     scenario = whole.traffic.scenario
     stage = max(range(len(whole.stage_seconds)), key=lambda number: whole.stage_seconds[number])
-    moe = layers_by_stage(scenario, scenario.need_model().is_moe)[stage]
+    moe = layers_by_stage(scenario, scenario.model.is_moe)[stage]
     exchange = moe * sum(each.seconds for each in whole.exchange.values())
     compute = whole.stage_seconds[stage] - exchange
     return ChunkTimes(

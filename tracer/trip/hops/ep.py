@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import bytes_per_expert
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send
@@ -38,9 +39,9 @@ def dispatch_from(
     scenario: Scenario, where: Where, source: int, notes: dict[str, None] | None = None
 ) -> list[Transfer]:
     """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
-    low_latency = scenario.plan.dispatch == "low_latency"
-    hidden = scenario.need_model().need("hidden", "size a row")
-    is_ep = scenario.plan.contract == Contract.EP
+    low_latency = scenario.plan.dispatch is DispatchMode.LOW_LATENCY
+    hidden = scenario.model.need("hidden", "size a row")
+    is_ep = scenario.plan.contract is Contract.EP
     size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low_latency and is_ep)
     if not is_ep:
         return [send(scenario, source, peer, size, Role.ROW) for peer in dispatch_peers(scenario, source)]
@@ -80,10 +81,10 @@ def combine(scenario: Scenario, where: Where) -> Hop:
 
 def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
     """Transfers that bring one source rank's copy its results."""
-    size = scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.combine]
-    if scenario.plan.contract != Contract.EP:
+    size = scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.combine]
+    if scenario.plan.contract is not Contract.EP:
         return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]
-    if scenario.plan.dispatch == "low_latency":
+    if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         messages = expert_messages(scenario, where, source)
         return [send(scenario, rank, source, size, Role.RESULT) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
@@ -103,7 +104,7 @@ def weight_pull(scenario: Scenario, where: Where) -> Hop:
     transfers: list[Transfer] = []
     for puller in moe_sources(scenario, where.home):
         transfers += pulls_to(scenario, where, puller)
-    crosses = any(transfer.tier == "ib" for transfer in transfers)
+    crosses = any(transfer.tier is Tier.IB for transfer in transfers)
     word = scenario.cluster.domain_word
     note = f"WARNING: the dwdp group spans {word}s: weights are pulled over IB" if crosses else ""
     return make_hop(HopKind.WEIGHT_PULL, where, transfers, note=note)
@@ -120,7 +121,7 @@ def experts_by_owner(scenario: Scenario, where: Where, puller: int) -> dict[int,
 
 def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
     """One transfer from each rank that owns a slice the puller lacks."""
-    mesh, etp_size = scenario.mesh, scenario.mesh.size_of("etp")
+    mesh, etp_size = scenario.mesh, scenario.mesh.etp
     own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
     edp, whole = mesh.expert_coordinate(puller, "edp"), bytes_per_expert(scenario)
     pulls = []

@@ -33,7 +33,7 @@ class Route:
 def expert_ranks(scenario: Scenario, stage: int, ep: int, edp: int) -> list[int]:
     """The etp ranks that hold EP rank ``ep``'s experts in one dispatch group."""
     mesh = scenario.mesh
-    return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.size_of("etp"))]
+    return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.etp)]
 
 
 def tied_ep_ranks(
