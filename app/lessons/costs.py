@@ -99,7 +99,7 @@ def without_sp() -> Lesson:
 
 def ep_bytes(trip: Trip) -> int:
     """Bytes that the EP axis moved."""
-    return sum(transfer.bytes for hop in trip.filter(axis="ep") for transfer in hop.transfers)
+    return sum(hop.bytes for hop in trip.filter(axis="ep"))
 
 
 def weights() -> Lesson:
@@ -108,7 +108,7 @@ def weights() -> Lesson:
     query = {**ONE_NODE, "mesh.contract": "dwdp"}
     trip = take_trip(scenario_of(query))
     hop = find_hop(trip, "weight_pull")
-    pulled = sum(transfer.bytes for transfer in trip.hops[hop].transfers)
+    pulled = trip.hops[hop].bytes
     layers = trip.scenario.model.moe_layers
     moved = ep_bytes(tokens) / layers
     even = round(pulled / moved, 1 - len(str(round(pulled / moved))) + 1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracer.trip.several import LinkLoad, SharedTally, Step, Trips
 
 MAX_SHARED = 300_000
-Ride = tuple[int, int, str, str, int]
+Ride = tuple[int, int, Tier, Role, int]
 
 
 def check_room(trips: Trips) -> None:
@@ -101,7 +101,9 @@ def _shared_hop(
     hop = step.hop
     moves = tuple(_moves(trips, step, roads))
     # As `seconds` of a move: what goes over a link in one phase and role is one message.
-    joined = tuple(Transfer(m.source, m.destination, m.payload_bytes, Tier(m.tier), Role(m.role)) for m in moves)
+    joined = tuple(
+        Transfer(m.source, m.destination, m.payload_bytes, Tier(m.tier), Role(m.role)) for m in moves
+    )
     together = Together(
         step.tokens,
         tuple((meeting.gpu, meeting.tokens) for meeting in step.meetings),

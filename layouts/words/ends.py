@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import every, gpus, stage_layers_text
 from layouts.scene.scene import Words
-from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import Contract, Embedding
 from tracer.trip.hops.moves import row_holders
 
@@ -113,7 +112,7 @@ def pp_send(context: Context) -> Words:
     """The row goes to the same place of the next stage."""
     hop, scenario = context.hop, context.scenario
     ends = [t.dst for t in hop.transfers]
-    crosses = any(t.tier is Tier.IB for t in hop.transfers)
+    crosses = hop.crosses
     rails = "its own rail" if len(ends) == 1 else "their own rails"
     link = f"InfiniBand, down {rails}" if crosses else "NVLink"
     same_rail = all(

@@ -239,9 +239,9 @@ def _combine_gotcha(context: Context) -> str:
 
 def weight_pull(context: Context) -> Words:
     """DWDP: weights come to the token."""
-    pulled = sum(t.bytes for t in context.hop.transfers)
+    pulled = context.hop.bytes
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
-    crosses = any(t.tier is Tier.IB for t in context.hop.transfers)
+    crosses = context.hop.crosses
     gotcha = (
         "Every expert that is not local is pulled, picked or not, once a layer whatever the prompt's "
         "length: it pays only when there are many tokens to share it."

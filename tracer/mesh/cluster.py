@@ -164,9 +164,9 @@ class Cluster:
         """Link tier between two ranks."""
         return Tier.NVLINK if self.nvlink_domain_of(source) == self.nvlink_domain_of(destination) else Tier.IB
 
-    def link(self, tier: str) -> Link:
+    def link(self, tier: Tier) -> Link:
         """The link of a tier."""
-        return self.nvlink if tier == Tier.NVLINK else self.ib
+        return self.nvlink if tier is Tier.NVLINK else self.ib
 
     def graph(self) -> nx.Graph[object]:
         """The cluster as a networkx graph: ranks, one NVSwitch an island, one switch a rail.

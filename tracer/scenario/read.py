@@ -11,7 +11,7 @@ from tracer.mesh.cluster import Cluster, Link
 from tracer.mesh.mesh import Mesh
 from tracer.model.dtype import Dtypes
 from tracer.scenario.deployment import BareDeployment, check_moe_layer, placed_experts
-from tracer.scenario.placement import Placement, redundant_slots
+from tracer.scenario.placement import Placement, PlacementKind, redundant_slots
 from tracer.scenario.plan import Contract, Plan, default_dispatch
 from tracer.scenario.token import Phase, Token
 
@@ -269,14 +269,14 @@ def _placements(
         return _redundant(given, experts, ep), by_layer
     if "slots" in given:
         given["slots"] = _whole_list("placement.slots", given["slots"])
-        given.setdefault("kind", "table")
+        given.setdefault("kind", PlacementKind.TABLE)
     return Placement(experts, ep, **given), by_layer
 
 
 def _redundant(given: Table, experts: int, ep: int) -> Placement:
     """The slot table of ``redundant`` copies; once read, it is a table like any other."""
     others = [key for key in ("slots", "remainder") if key in given]
-    if others or given.get("kind", "linear") != "linear":
+    if others or given.get("kind", PlacementKind.LINEAR) != PlacementKind.LINEAR:
         value = others[0] if others else given["kind"]
         raise ConfigError(
             "placement.redundant",

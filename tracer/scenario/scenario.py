@@ -275,6 +275,14 @@ class Scenario(BareScenario):
         """Layers of a stage, counted from 1."""
         return self.deployment.layers_of(stage)
 
+    def stage_of_layer(self, layer: int) -> int:
+        """The stage that a layer, counted from 1, is in.
+
+        Raises:
+            ConfigError: when there is no such layer.
+        """
+        return self.deployment.stage_of_layer(layer)
+
     def layer_picks(self) -> dict[int, tuple[int, ...]]:
         """Experts of this token in every MoE layer, given or drawn, by layer.
 

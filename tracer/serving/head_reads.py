@@ -78,5 +78,5 @@ def dead_work(trip: Trip) -> DeadWork:
         tuple(str(hop.kind) for hop in dead),
         sum(hop.is_comm_op for hop in dead),
         sum(hop.crossings for hop in dead),
-        sum(transfer.bytes for hop in moved for transfer in hop.transfers),
+        sum(hop.bytes for hop in moved),
     )

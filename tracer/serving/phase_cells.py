@@ -199,7 +199,7 @@ def tp_cell(scenario: Scenario) -> Cell:
     return Cell(f"{bound}; collectives of {format_bytes(sent)} a GPU and layer, {weigh}", figures, reason)
 
 
-def _slowest_tier(scenario: Scenario) -> str:
+def _slowest_tier(scenario: Scenario) -> Tier:
     """The tier that a TP group's collectives wait for."""
     tiers = {scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, "tp")}
     return Tier.IB if Tier.IB in tiers else Tier.NVLINK

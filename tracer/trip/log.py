@@ -128,7 +128,7 @@ def trip_text(trip: Trip) -> str:
     times = trip_time(trip)
     clock = zip(times.hops, times.cumulative_seconds, strict=True)
     for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
-        moved = sum(t.bytes for t in hop.transfers)
+        moved = hop.bytes
         dead = "  (dead work)" if hop.dead else ""
         note = f"  [{hop.note}]" if hop.note else ""
         apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
+from tracer.mesh.cluster import Tier
 from tracer.trip.hop import Hop, HopKind
 from tracer.trip.trip import Trip, take_trip
 
@@ -99,7 +100,7 @@ def port_loads(links: Iterable[LinkLoad], cluster: Cluster) -> tuple[PortLoad, .
             total[0] += link.bytes
             total[1] += link.transfers
     loads = (
-        PortLoad(gpu, tier, direction, size, count, size / cluster.link(tier).bytes_per_s)
+        PortLoad(gpu, tier, direction, size, count, size / cluster.link(Tier(tier)).bytes_per_s)
         for (gpu, tier, direction), (size, count) in found.items()
     )
     return tuple(sorted(loads, key=lambda load: (-load.seconds, load.gpu, load.tier, load.direction)))
@@ -204,7 +205,7 @@ class Trips:
                 touched |= hop.touched
                 crossings += hop.crossings
                 if hop.is_comm_op:
-                    total += sum(transfer.bytes for transfer in hop.transfers)
+                    total += hop.bytes
             found.append(SharedTally(len(touched), crossings, total))
         return tuple(found)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.cluster import Tier
 from tracer.trip.hop import Hop, HopKind
 from tracer.trip.itinerary import check_length, itinerary
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 LOG_AXES = ("tp", "cp", "ep", "pp")
-TIERS = ("nvlink", "ib")
+TIERS = tuple(str(tier) for tier in Tier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def take_trip(scenario: Scenario) -> Trip:
         crossings += hop.crossings
         if hop.is_comm_op:
             ops += 1
-            total += sum(transfer.bytes for transfer in hop.transfers)
+            total += hop.bytes
         tallies.append(Tally(len(touched), crossings, ops, total))
     return Trip(scenario, hops, tuple(tallies), _log(scenario, hops, tallies[-1]), tuple(sorted(touched)))
 
@@ -168,7 +169,7 @@ def _log(scenario: Scenario, hops: tuple[Hop, ...], last: Tally) -> TripLog:
     weight_bytes = 0
     for hop in hops:
         if hop.kind is HopKind.WEIGHT_PULL:
-            weight_bytes += sum(transfer.bytes for transfer in hop.transfers)
+            weight_bytes += hop.bytes
             continue
         if hop.axis is not None:
             by_axis[hop.axis] += hop.crossings

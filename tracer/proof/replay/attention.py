@@ -36,7 +36,7 @@ def attention_block(run: Run, layer: int) -> None:
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "q", "kv", "part")
-    run.checks.hidden(run, layer, Part.ATTENTION)
+    run.check_hidden(layer, Part.ATTENTION)
 
 
 def project(run: Run, gpu: Gpu, layer: int) -> None:

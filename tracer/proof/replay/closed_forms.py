@@ -93,7 +93,7 @@ def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
     for layer, by_rank in sorted(by_layer.items()):
         if HopKind.WEIGHT_PULL in kinds and run.scenario.placement_of(layer).slots is not None:
             continue
-        stage = 0 if layer == 0 else run.stage_of_layer(layer)
+        stage = 0 if layer == 0 else run.scenario.stage_of_layer(layer)
         sent = tuple(by_rank[gpu.rank] for gpu in run.stage_gpus(stage))
         kept = _kept(run, layer) if claim is Claim.ON_AVERAGE and HopKind.DISPATCH in kinds else 0
         yield Form(line.axis, line.part, layer, claim, line.formula, line.elements, sent, kept)

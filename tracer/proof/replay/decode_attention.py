@@ -56,7 +56,7 @@ def decode_attention_block(run: Run, layer: int) -> None:
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "ask", "kv", "partial", "part")
-    run.checks.hidden(run, layer, Part.ATTENTION)
+    run.check_hidden(layer, Part.ATTENTION)
 
 
 def _project_and_write(run: Run, gpu: Gpu, layer: int) -> None:
@@ -167,7 +167,7 @@ def _exchange_context(run: Run, layer: int) -> None:
     scenario, batch = run.scenario, run.batch
     real = batch.ids >= 0
     sends: list[tuple[int, Parcel]] = []
-    stage = run.stage_of_layer(layer)
+    stage = run.scenario.stage_of_layer(layer)
     for replica, position in zip(batch.replica[real].tolist(), batch.position[real].tolist(), strict=True):
         for earlier in range(position):
             cp = kv_cp(scenario, earlier)

@@ -36,7 +36,7 @@ def land_and_embed(run: Run) -> None:
     if run.watch is not None:
         place = Place(0, Part.LAND, HopKind.LAND)
         run.watch.look(run.machine, place, "hidden", lambda keys: keys)
-    run.checks.hidden(run, 0, Part.EMBEDDING)
+    run.check_hidden(0, Part.EMBEDDING)
 
 
 def _ids_in_cp(run: Run, gpu: Gpu) -> IntArray:
@@ -99,5 +99,5 @@ def _put_in_order(run: Run, layer: int, wanted: IntArray) -> None:
         ids = np.intersect1d(run.home_rows(gpu), wanted)
         group = list(run.scenario.mesh.dense.group(gpu.rank, "tp"))
         parts = [gpu.at("logits", ids * world + rank) for rank in group]
-        run.checks.logits(run, gpu, ids, np.concatenate(parts, axis=1)[:, :vocab])
+        run.checks.logits(run.batch, gpu, ids, np.concatenate(parts, axis=1)[:, :vocab])
     run.machine.note_memory()

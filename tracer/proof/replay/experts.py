@@ -85,7 +85,7 @@ def dense_block(run: Run, layer: int) -> None:
     for gpu in run.gpus_of_layer(layer):
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "part")
-    run.checks.hidden(run, layer, Part.FFN)
+    run.check_hidden(layer, Part.FFN)
 
 
 def shared_block(run: Run, layer: int) -> None:

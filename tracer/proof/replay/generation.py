@@ -50,9 +50,9 @@ class SamplingChecks(Checks):
 
     chosen: dict[int, int] = field(default_factory=dict)
 
-    def logits(self, run: Run, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
+    def logits(self, batch: ReplayBatch, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
         """Compare, and sample greedily at home."""
-        Checks.logits(self, run, gpu, ids, values)
+        Checks.logits(self, batch, gpu, ids, values)
         self.chosen |= dict(zip(ids.tolist(), values.argmax(axis=1).tolist(), strict=True))
 
 
@@ -141,7 +141,7 @@ def replay_generation(
     checkpoint = draw_checkpoint(first.model, seed)
     batch = ReplayBatch.of(first, prompts, seed, room=steps + 1)
     device = {r: _one_device(first, checkpoint, _prompt(batch, r), steps) for r in range(requests)}
-    checks = SamplingChecks({replica: outputs for replica, (outputs, _) in device.items()})
+    checks = SamplingChecks(first.model, {replica: outputs for replica, (outputs, _) in device.items()})
     legs = Legs(checkpoint, checks, checked, batch.span, {replica: [] for replica in range(requests)})
     pools = None if decode is None else Pools(first, second)
     _walk_legs(legs, first, second, pools, batch, steps)

@@ -20,7 +20,7 @@ from tracer.trip.hop import HopKind, Part, Role
 from tracer.trip.hops.ep import experts_by_owner
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.gates import Gates
+    from tracer.proof.replay.rows import Gates
     from tracer.proof.replay.run import Run
     from tracer.trip.hop import Where
 
@@ -118,4 +118,4 @@ def moe_block(run: Run, layer: int) -> None:
         if shared:
             run.add_to_hidden(gpu, "shared")
     run.drop(layer, "x", "moe", "shared")
-    run.checks.hidden(run, layer, Part.MOE)
+    run.check_hidden(layer, Part.MOE)

@@ -53,7 +53,7 @@ def compare_with_trips(run: Run) -> ReplayComparison:
     for row, token in enumerate(run.batch.ids.tolist()):
         said: Moves = {}
         for hop in _hops(run, row):
-            size = sum(transfer.bytes for transfer in hop.transfers)
+            size = hop.bytes
             if hop.kind is HopKind.WEIGHT_PULL:
                 pulled += size
             else:
