@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import Any
 
 from layouts.compose.crowd_json import several_hops, several_to_dict
 from layouts.scene.labels import time_text
 from layouts.scene.scene import HopScene, Marks, Move, Question, Scene
 from tracer.display import format_bytes
+from tracer.trip.clock import running_sums
 
 SCHEMA = 1
 
@@ -20,7 +20,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
     ``[x, y, width, height]``.
     """
     paths: dict[str, int] = {}
-    since = accumulate(hop.seconds for hop in scene.hops)
+    since = running_sums(hop.seconds for hop in scene.hops)
     hops = [
         _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
     ]

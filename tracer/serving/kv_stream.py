@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class KvStream:
     @property
     def prefill_seconds(self) -> float:
         """Prefill of the prompt."""
-        return sum(self.compute)
+        return fsum(self.compute)
 
     @property
     def exposed_seconds(self) -> float:

@@ -8,6 +8,7 @@ same time and the slower one sets the pace; ``overlapped=False`` adds them inste
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING
 
 from tracer.errors import check_amount
@@ -37,7 +38,7 @@ class ExchangeTime:
     def seconds(self) -> float:
         """The slower tier, or both added."""
         parts = (self.nvlink_seconds, self.ib_seconds)
-        return max(parts) if self.overlapped else sum(parts)
+        return max(parts) if self.overlapped else fsum(parts)
 
     @property
     def binding(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
@@ -50,7 +51,7 @@ class PassTime:
 
     def axis_seconds(self, axis: str, *parts: str) -> float:
         """Seconds a layer of an axis in some parts of the model."""
-        return sum(line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts)
+        return fsum(line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts)
 
     @property
     def attention_seconds(self) -> float:
@@ -75,7 +76,7 @@ class PassTime:
     @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
-        moved = sum(each.seconds for each in self.exchange.values())
+        moved = fsum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved
@@ -106,7 +107,7 @@ class PassTime:
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
         stages = self.stage_seconds
-        return sum(stages) + (len(stages) - 1) * self.send_seconds
+        return fsum(stages) + (len(stages) - 1) * self.send_seconds
 
     @property
     def assumption(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import comb
+from math import comb, fsum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class HitChance:
 
     def picks_of(self, experts: Iterable[int]) -> float:
         """Expected picks of a token among these experts."""
-        return sum(self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts))
+        return fsum(self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts))
 
     def _remembered(self, counts: tuple[int, ...]) -> float:
         if counts not in self._memo:

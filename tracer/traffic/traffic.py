@@ -10,6 +10,7 @@ Expected traffic as text a person reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
@@ -44,17 +45,17 @@ class CommVolume:
     @property
     def ib_bytes_per_pass(self) -> float:
         """Bytes a GPU sends between islands in one forward pass, on average."""
-        return sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return fsum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def nvlink_bytes_per_pass(self) -> float:
         """Bytes a GPU sends inside its island in one forward pass, on average."""
-        return sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return fsum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def seconds_per_pass(self) -> float:
         """Time of all hops of one forward pass through every stage, one after the other."""
-        return sum(line.seconds * line.times for line in self.lines)
+        return fsum(line.seconds * line.times for line in self.lines)
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""

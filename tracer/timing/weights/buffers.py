@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import fsum
 
 from tracer.errors import ConfigError, check_seconds, whole_number
 
@@ -24,7 +25,7 @@ class PassSlices:
     @property
     def stall_seconds(self) -> float:
         """Seconds in which a layer waited for its experts."""
-        return sum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
+        return fsum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
 
 
 def run_pass(
