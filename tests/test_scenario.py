@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracer
+from tracer.display import exact_sum, running_sums
 from tracer.errors import ConfigError
 from tracer.memory.reports import groups_report, rank_report
 from tracer.mesh.mesh import Mesh
@@ -21,7 +22,6 @@ from tracer.scenario.placement import Placement
 from tracer.scenario.plan import Contract, DispatchMode, Plan, Sp
 from tracer.scenario.scenario import BareScenario, Scenario, with_model
 from tracer.scenario.token import Phase
-from tracer.trip.clock import running_sums
 
 BARE = {"mesh": {"tp": 2, "dp": 4, "ep": 4}, "token": {"gpu": 3}}
 
@@ -128,6 +128,11 @@ def test_running_sums_are_exact_so_far(values: list[float]) -> None:
     exact = [float(sum(map(Fraction, values[: end + 1]))) for end in range(len(values))]
     assert list(running_sums(values)) == exact
     assert exact[-1] == fsum(values)
+
+
+def test_sums_too_large_for_a_float_are_infinite() -> None:
+    assert exact_sum([1.7e308, 1.7e308]) == float("inf")
+    assert list(running_sums([1.7e308, 1.7e308, 1.0, float("inf")])) == [1.7e308, *[float("inf")] * 3]
 
 
 def test_the_clock_since_the_landing_ends_with_the_trips_seconds() -> None:

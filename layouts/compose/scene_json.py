@@ -7,8 +7,7 @@ from typing import Any
 from layouts.compose.crowd_json import several_hops, several_to_dict
 from layouts.scene.labels import time_text
 from layouts.scene.scene import HopScene, Marks, Move, Question, Scene
-from tracer.display import format_bytes
-from tracer.trip.clock import running_sums
+from tracer.display import format_bytes, running_sums
 
 SCHEMA = 1
 

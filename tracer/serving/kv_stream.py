@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import format_seconds
+from tracer.display import exact_sum, format_seconds
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset
 from tracer.timing.pass_time import pass_time
@@ -51,7 +50,7 @@ class KvStream:
     @property
     def prefill_seconds(self) -> float:
         """Prefill of the prompt."""
-        return fsum(self.compute)
+        return exact_sum(self.compute)
 
     @property
     def exposed_seconds(self) -> float:

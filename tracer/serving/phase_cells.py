@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import Tier
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
@@ -250,7 +249,7 @@ def pp_cell(scenario: Scenario) -> Cell:
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
-    seconds = fsum(
+    seconds = exact_sum(
         transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
     )
     layers = ", ".join(map(str, scenario.stage_layers))

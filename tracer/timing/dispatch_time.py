@@ -8,9 +8,9 @@ same time and the slower one sets the pace; ``overlapped=False`` adds them inste
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.errors import check_amount
 from tracer.mesh.cluster import Tier
 from tracer.traffic.moe import RowBytes
@@ -38,7 +38,7 @@ class ExchangeTime:
     def seconds(self) -> float:
         """The slower tier, or both added."""
         parts = (self.nvlink_seconds, self.ib_seconds)
-        return max(parts) if self.overlapped else fsum(parts)
+        return max(parts) if self.overlapped else exact_sum(parts)
 
     @property
     def binding(self) -> str | None:

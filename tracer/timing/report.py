@@ -6,11 +6,11 @@ The timelines of a time report, for Gantt charts and trace viewers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
@@ -199,7 +199,7 @@ def _choice(
             Workload(_batch(scenario, whole)),
             tp=scenario.mesh.tp,
             nvlink_domains=_nvlink_domains(scenario),
-            exchange_seconds=fsum(each.seconds for each in whole.exchange.values())
+            exchange_seconds=exact_sum(each.seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
         )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, lcm
+from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.traffic.chance import HitChance
@@ -164,20 +165,20 @@ def _home_copies(
     own = group.nvlink_domains[home]
     hits = [chance.of_set(served) for served in sets]
     picks = [chance.picks_of(served) for served in sets]
-    nvlink = fsum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
-    messages = fsum(picks) - picks[home]
-    messages_ib = fsum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
-    gpus_ib = fsum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
+    nvlink = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
+    messages = exact_sum(picks) - picks[home]
+    messages_ib = exact_sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
+    gpus_ib = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
     gpus = nvlink + gpus_ib
     ib = 0.0
     for nvlink_domain in set(group.nvlink_domains) - {own}:
         there = [i for i, at in enumerate(group.nvlink_domains) if at == nvlink_domain]
         relays = [i for i in there if group.indices[i] == group.indices[home]]
         if not relays:
-            ib += fsum(hits[i] for i in there)
+            ib += exact_sum(hits[i] for i in there)
             continue
         ib += chance.of_set(set().union(*(sets[i] for i in there)))
-        nvlink += fsum(hits[i] for i in there if i != relays[0])
+        nvlink += exact_sum(hits[i] for i in there if i != relays[0])
     return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
 
 

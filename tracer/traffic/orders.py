@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes
+from tracer.display import exact_sum, format_bytes
 from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES
 from tracer.mesh.mesh import Mesh
@@ -195,8 +194,8 @@ def _why(traffic: CommVolume) -> str:
         if not any(line.ib_bytes for line in lines):
             inside.append(axis)
         else:
-            ib = fsum(line.times * line.ib_bytes for line in lines)
-            share = ib / (ib + fsum(line.times * line.nvlink_bytes for line in lines))
+            ib = exact_sum(line.times * line.ib_bytes for line in lines)
+            share = ib / (ib + exact_sum(line.times * line.nvlink_bytes for line in lines))
             often = ib / traffic.scenario.mesh.stages
             outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(round(often))})"))
     kept = f"{', '.join(inside)} inside a {word}" if inside else f"no axis stays inside a {word}"

@@ -10,10 +10,9 @@ Expected traffic as text a person reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, Sp, TpAlgo
@@ -45,17 +44,17 @@ class CommVolume:
     @property
     def ib_bytes_per_pass(self) -> float:
         """Bytes a GPU sends between islands in one forward pass, on average."""
-        return fsum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return exact_sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def nvlink_bytes_per_pass(self) -> float:
         """Bytes a GPU sends inside its island in one forward pass, on average."""
-        return fsum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return exact_sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def seconds_per_pass(self) -> float:
         """Time of all hops of one forward pass through every stage, one after the other."""
-        return fsum(line.seconds * line.times for line in self.lines)
+        return exact_sum(line.seconds * line.times for line in self.lines)
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""

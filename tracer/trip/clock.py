@@ -5,11 +5,10 @@ A trip with its time: seconds a hop and since the landing, link time only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum, running_sums
 from tracer.mesh.cluster import Link, Tier
 from tracer.trip.hop import HopKind, Role
 
@@ -122,30 +121,6 @@ class _Walk:
         return max((seconds for port, seconds in self.busy.items() if port[1] == tier), default=0.0)
 
 
-def running_sums(values: Iterable[float]) -> Iterator[float]:
-    """The ``fsum`` of all values so far, after each: the last is the ``fsum`` of them all.
-
-    What rounding loses of each addition is kept beside the sum (Shewchuk, Adaptive Precision
-    Floating-Point Arithmetic, 1997), so that the figures do not depend on the Python that adds them.
-
-    >>> list(running_sums([0.1, 0.2, 0.3]))
-    [0.1, 0.30000000000000004, 0.6]
-    """
-    kept: list[float] = []
-    for value in values:
-        lost = []
-        for part in kept:
-            total = value + part
-            # Exact whichever of the two is larger (Knuth's two-sum).
-            back = total - value
-            error = (value - (total - back)) + (part - back)
-            if error:
-                lost.append(error)
-            value = total
-        kept = [*lost, value]
-        yield fsum(kept)
-
-
 @dataclass(frozen=True, slots=True)
 class TripTime:
     """Time of each hop of a trip and the sum after it, in seconds, at ``rates``.
@@ -167,7 +142,7 @@ class TripTime:
     @property
     def seconds(self) -> float:
         """Seconds of the whole trip."""
-        return fsum(hop.seconds for hop in self.hops)
+        return exact_sum(hop.seconds for hop in self.hops)
 
     @property
     def assumption(self) -> str:

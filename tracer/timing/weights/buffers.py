@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, check_seconds, whole_number
 
 
@@ -25,7 +25,7 @@ class PassSlices:
     @property
     def stall_seconds(self) -> float:
         """Seconds in which a layer waited for its experts."""
-        return fsum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
+        return exact_sum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
 
 
 def run_pass(
