@@ -12,6 +12,7 @@ from tracer.scenario.plan import Sp
 from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:
+    from tracer.mesh.mesh import Mesh
     from tracer.scenario.scenario import Scenario
     from tracer.trip.hop import Hop
     from tracer.trip.trip import Trip
@@ -49,6 +50,8 @@ class _Places:
     homes: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     owners: tuple[tuple[int, ...], ...]
+    mesh: Mesh
+    head_stage: int
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Places:
@@ -57,7 +60,7 @@ class _Places:
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
         owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
-        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners)
+        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners, mesh, scenario.head_stage)
 
     def rest(self, stage: int) -> Dots:
         """The row between blocks: whole at home, or on every TP rank without SP."""
@@ -75,7 +78,7 @@ class _Places:
         if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
             return self._while_decoding(hop)
         if hop.kind is HopKind.PP_SEND:
-            return self.rest(hop.stage + 1)
+            return self.rest(self.mesh.stage_of(hop.transfers[0].dst))
         if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
             return dots
         return self.rest(hop.stage)
@@ -93,7 +96,7 @@ class _Places:
         A last stage in which nothing travels has no hop of its own: the trip's last one stands for it.
         """
         found = self.owners[hop.stage] if hop.layer else ()
-        return tuple(dict.fromkeys((*found, *self.owners[-1]))) if final else found
+        return tuple(dict.fromkeys((*found, *self.owners[self.head_stage]))) if final else found
 
 
 def _after_dispatch(hop: Hop, dots: Dots) -> Dots:

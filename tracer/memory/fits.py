@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes
 from tracer.errors import ConfigError
 from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, residency_of
+from tracer.memory.residency_text import one_run
 from tracer.memory.share import all_stages
 from tracer.scenario.step import mesh_line
 
@@ -64,7 +65,10 @@ class Fits:
     def tokens_a_replica(self) -> int:
         """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share."""
         shards = self.scenario.mesh.cp * self.scenario.plan.dcp
-        return shards * min(self.tokens_on(row.fullest) for row in self.stages)
+        if _occupied(self.fullest) > self.usable_bytes:
+            return 0
+        keepers = (row.fullest for row in self.stages if row.fullest.kv_bytes_per_token)
+        return shards * min(map(self.tokens_on, keepers))
 
     @property
     def tokens_in_all(self) -> int:
@@ -72,7 +76,9 @@ class Fits:
         return self.scenario.mesh.dp * self.tokens_a_replica
 
     def tokens_on(self, held: Residency) -> int:
-        """Tokens whose K/V one GPU keeps in its usable memory."""
+        """Tokens whose K/V one GPU keeps in its usable memory; 0 where its stage has no layers."""
+        if not held.kv_bytes_per_token:
+            return 0
         return max(0, self.usable_bytes - _occupied(held)) // held.kv_bytes_per_token
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +95,8 @@ class Fits:
                 {
                     "stages": [[run.start, run.stop - 1] for run in runs_of(row.stages)],
                     "ranks": row.ranks,
-                    "layers": [row.fullest.share.layers.first, row.fullest.share.layers.last],
+                    "layers": one_run(row.fullest.share.layers.runs),
+                    "layer_runs": [[run.start, run.stop - 1] for run in row.fullest.share.layers.runs],
                     "fullest": self._row(row.fullest),
                     "emptiest": self._row(row.emptiest),
                 }
@@ -188,7 +195,7 @@ def _cells(fits: Fits, row: StageFit) -> tuple[str, ...]:
     weights = format_bytes(held.weight_bytes)
     if least.weight_bytes != held.weight_bytes:
         weights = f"{format_bytes(least.weight_bytes)} to {weights}"
-    tokens = f"{fits.tokens_on(held):,}"
+    tokens = f"{fits.tokens_on(held):,}" if held.kv_bytes_per_token else "no K/V"
     staging, per_token = format_bytes(held.staging_bytes), format_bytes(held.kv_bytes_per_token)
     return (
         _numbers(row.stages),

@@ -23,7 +23,8 @@ MAX_REPLICA_RANKS = 1 << 11
 class KvHolding:
     """One rank's K/V of one position: the KV ``heads`` it keeps (none listed: the MLA latent), in ``layers``.
 
-    ``bytes_per_layer`` is K and V of those heads in the K/V dtype.
+    ``layers`` is one run; a rank whose stage holds several has a holding for each. ``bytes_per_layer`` is K and
+    V of those heads in the K/V dtype.
     """
 
     rank: int
@@ -34,7 +35,7 @@ class KvHolding:
 
     @property
     def bytes(self) -> int:
-        """Bytes over all layers of the stage."""
+        """Bytes over all its layers."""
         return self.bytes_per_layer * len(self.layers)
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class KvOwners:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that keep some of it, ascending."""
-        return tuple(sorted(weight_shard.rank for weight_shard in self.holdings))
+        return tuple(sorted({weight_shard.rank for weight_shard in self.holdings}))
 
     @property
     def elements(self) -> int:
@@ -111,15 +112,13 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     whole_number("position", position, at_least=0)
     check_replica_listable(scenario)
     cp, tps = kv_cp(scenario, position), kv_tps(scenario, position)
-    holdings, done = [], 0
-    for stage, count in enumerate(scenario.stage_layers):
-        layers = range(done + 1, done + count + 1)
-        done += count
+    holdings = []
+    for stage, runs in enumerate(scenario.stage_runs):
         for tp in tps:
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
             heads = tuple(kv_heads_of(scenario, tp))
             size = kv_bytes_of_heads(scenario, len(heads))
-            holdings.append(KvHolding(rank, stage, layers, heads, size))
+            holdings += [KvHolding(rank, stage, layers, heads, size) for layers in runs]
     return KvOwners(scenario, position, tuple(holdings))
 
 

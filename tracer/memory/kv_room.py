@@ -55,7 +55,9 @@ class KvRoom:
     @property
     def positions_left(self) -> int | None:
         """Further positions whose share of K/V would fit."""
-        return None if self.left_bytes is None else max(0, self.left_bytes) // self.bytes_per_position
+        if self.left_bytes is None or not self.bytes_per_position:
+            return None
+        return max(0, self.left_bytes) // self.bytes_per_position
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -113,8 +113,13 @@ class Residency:
 
     @property
     def kv_tokens_that_fit(self) -> int | None:
-        """Tokens whose K/V this GPU can keep beside its weights, were nothing else in memory."""
-        return None if self.free_bytes is None else max(0, self.free_bytes) // self.kv_bytes_per_token
+        """Tokens whose K/V this GPU can keep beside its weights, were nothing else in memory.
+
+        None where its memory is not known, or its stage has no layers and so keeps no K/V.
+        """
+        if self.free_bytes is None or not self.kv_bytes_per_token:
+            return None
+        return max(0, self.free_bytes) // self.kv_bytes_per_token
 
     def to_dict(self) -> dict[str, Any]:
         """The residency as JSON values: the ``holds`` of ``tracer/data/schemas/rank.schema.json``."""

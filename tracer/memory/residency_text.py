@@ -23,7 +23,8 @@ def residency_to_dict(held: Residency) -> dict[str, Any]:
     """JSON values; ranges are ``[start, stop)`` pairs, and what a GPU does not have is null."""
     share = held.share
     return {
-        "layers": [share.layers.first, share.layers.last],
+        "layers": one_run(share.layers.runs),
+        "layer_runs": [[run.start, run.stop - 1] for run in share.layers.runs],
         "dense_layers": share.layers.dense,
         "moe_layers": share.layers.moe,
         "query_heads": _pair(share.query_heads),
@@ -93,7 +94,7 @@ def residency_text(held: Residency) -> str:
     """What a GPU holds, a line a thing."""
     share, layers = held.share, held.share.layers
     kinds = f"{layers.dense} dense, {layers.moe} MoE" if layers.moe and layers.dense else ""
-    lines = [f"layers        {layers.first} to {layers.last}" + (f" ({kinds})" if kinds else "")]
+    lines = [f"layers        {_layer_runs(layers.runs)}" + (f" ({kinds})" if kinds else "")]
     lines.append(f"heads         {_span(share.query_heads)}, {_kv(share)}")
     if share.expert_hidden is not None:
         lines += _expert_lines(share, share.expert_hidden)
@@ -108,6 +109,15 @@ def residency_text(held: Residency) -> str:
     lines.append(f"K/V a token   {format_bytes(held.kv_bytes_per_token)}: {request}")
     lines.append(f"memory        {_memory(held)}")
     return "\n".join(lines)
+
+
+def one_run(runs: Sequence[range]) -> Pair:
+    """First and last layer of a stage whose layers are one run, else None."""
+    return [runs[0].start, runs[0].stop - 1] if len(runs) == 1 else None
+
+
+def _layer_runs(runs: Sequence[range]) -> str:
+    return ", ".join(f"{run.start} to {run.stop - 1}" for run in runs) or "none"
 
 
 def _kv(share: ModelShare) -> str:
@@ -154,7 +164,8 @@ def _memory(held: Residency) -> str:
         return "not known (cluster.hardware names none, or no source states it)"
     if held.free_bytes < 0:
         return f"{format_bytes(held.hbm_bytes)}: {format_bytes(-held.free_bytes)} short"
-    return (
-        f"{format_bytes(held.free_bytes)} of {format_bytes(held.hbm_bytes)} left: "
-        f"K/V of {held.kv_tokens_that_fit:,} tokens, were nothing else in memory"
+    return f"{format_bytes(held.free_bytes)} of {format_bytes(held.hbm_bytes)} left" + (
+        ", and no layer here keeps K/V"
+        if held.kv_tokens_that_fit is None
+        else f": K/V of {held.kv_tokens_that_fit:,} tokens, were nothing else in memory"
     )

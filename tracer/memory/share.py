@@ -20,25 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageLayers:
-    """Layers ``first`` to ``last`` (from 1), counted by kind.
+    """The ``runs`` of layers (from 1, ascending) of a stage, counted by kind.
 
     ``own`` are the MoE layers that have a slot table of their own; ``common`` is the placement of the
-    others, None where there are none.
+    others, None where there are none. The embedding is on stage 0, the LM head where the last chunk is.
     """
 
     stage: int
-    first: int
-    last: int
+    runs: tuple[range, ...]
     dense: int
     moe: int
     common: Placement | None
     own: tuple[tuple[int, Placement], ...]
-    is_last_stage: bool
+    has_head: bool
 
     @property
     def count(self) -> int:
         """Number of layers."""
-        return self.last - self.first + 1
+        return self.dense + self.moe
 
     @property
     def placements(self) -> tuple[tuple[Placement, int], ...]:
@@ -52,37 +51,29 @@ class StageLayers:
         return (
             self.dense,
             self.moe,
-            tuple((layer - self.first, placement) for layer, placement in self.own),
+            tuple((layer - self.runs[0].start, placement) for layer, placement in self.own),
             self.stage == 0,
-            self.is_last_stage,
+            self.has_head,
         )
 
 
 def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
     """Every stage's layers, stage 0 first."""
-    done = 0
-    for stage, count in enumerate(scenario.stage_layers):
-        yield _stage(scenario, stage, done + 1, done + count)
-        done += count
+    return (layers_of_stage(scenario, stage) for stage in range(scenario.mesh.stages))
 
 
 def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     """One stage's layers."""
-    layers = scenario.layers_of(stage)
-    return _stage(scenario, stage, layers[0], layers[-1])
-
-
-def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers:
-    model = scenario.model
-    dense = _dense_between(model, first, last)
-    moe = last - first + 1 - dense
+    model, runs = scenario.model, scenario.stage_runs[stage]
+    dense = sum(_dense_between(model, run.start, run.stop - 1) for run in runs)
+    moe = scenario.stage_layers[stage] - dense
     own = tuple(
         (layer, placement)
         for layer, placement in scenario.layer_placements
-        if first <= layer <= last and model.is_moe(layer)
+        if any(layer in run for run in runs) and model.is_moe(layer)
     )
     common = scenario.placement if moe > len(own) else None
-    return StageLayers(stage, first, last, dense, moe, common, own, stage == scenario.mesh.stages - 1)
+    return StageLayers(stage, runs, dense, moe, common, own, stage == scenario.head_stage)
 
 
 def _dense_between(model: ModelSpec, first: int, last: int) -> int:
@@ -157,7 +148,7 @@ def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None
         shared_hidden=_shared(scenario, layers, tp),
         expert_hidden=_experts(scenario, layers, at),
         embedding=_embedding(scenario, tp) if layers.stage == 0 else None,
-        lm_head=_vocab_rows(scenario, tp) if layers.is_last_stage else None,
+        lm_head=_vocab_rows(scenario, tp) if layers.has_head else None,
         vocab_slice=_vocab_slice(scenario),
     )
 

@@ -141,17 +141,17 @@ def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Co
 
 
 def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    """The embedding on stage 0; the head's slice on the last stage.
+    """The embedding on stage 0; the head's slice on the stage of the last layer.
 
-    Where the two are tied, the head of a lone stage reads the embedding, and over several stages the last
-    one has a copy of its own (Megatron ties them so).
+    Where the two are tied and on one stage, the head reads the embedding; where they are not, the head's
+    stage has a copy of its own (Megatron ties them so).
     """
     tied = scenario.model.tie_embeddings
     if matrix.part is WeightPart.EMBEDDING and share.embedding is not None:
         is_whole = scenario.plan.embedding is Embedding.REPLICATED
         rows = len(share.embedding) if is_whole else share.vocab_slice
         yield _rows(scenario, share.embedding, matrix, "embedding", rows, _embedding_copies(scenario))
-    second_copy = tied and scenario.mesh.stages > 1
+    second_copy = tied and scenario.head_stage > 0
     if (matrix.part is WeightPart.LM_HEAD or second_copy) and share.lm_head is not None:
         name = "tied_head" if tied else "lm_head"
         yield _rows(scenario, share.lm_head, matrix, name, share.vocab_slice, _head_copies(scenario))
@@ -168,9 +168,7 @@ def _rows(
 def _embedding_copies(scenario: Scenario) -> Copies:
     tp, is_whole = scenario.mesh.tp, scenario.plan.embedding is Embedding.REPLICATED
     reason = "whole" if is_whole else f"vocabulary over tp {tp}"
-    return _with_tied(
-        scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.mesh.stages - 1
-    )
+    return _with_tied(scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.head_stage)
 
 
 def _head_copies(scenario: Scenario) -> Copies:
@@ -181,7 +179,7 @@ def _head_copies(scenario: Scenario) -> Copies:
 def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
     """The same with the tied matrix's copies on the other end of the pipeline."""
     mesh = scenario.mesh
-    if not scenario.model.tie_embeddings or mesh.stages == 1:
+    if not scenario.model.tie_embeddings or scenario.head_stage == 0:
         return here
     whole = other_stage == 0 and scenario.plan.embedding is Embedding.REPLICATED
     there = mesh.cp * mesh.dp * (mesh.tp if whole else 1)
@@ -251,7 +249,7 @@ def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Itera
         "router": layers.moe,
         "shared_gate": layers.moe,
         "latent_norm": layers.count,
-        "norm": 2 * layers.count + layers.is_last_stage,
+        "norm": 2 * layers.count + layers.has_head,
     }
     shared = stage_copies(scenario, "whole", scenario.mesh.tp)
     yield hold(scenario, matrix.part, matrix.name, (matrix.rows, matrix.columns), counts[matrix.name], shared)

@@ -38,6 +38,9 @@ PLAN_KEYS = (
     "decode_attention",
     "dcp",
     "dcp_interleave",
+    "chunks",
+    "chunk_order",
+    "chunk_layers",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -146,8 +149,9 @@ def _whole_list(field: str, value: object) -> tuple[int, ...]:
 
 def _plan(table: Table, phase: Phase) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
-    if "stage_layers" in given:
-        given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
+    for name in ("stage_layers", "chunk_layers"):
+        if name in given:
+            given[name] = _whole_list(f"mesh.{name}", given[name])
     given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 

@@ -43,7 +43,7 @@ def head_reads(scenario: Scenario) -> HeadReads:
     token, mesh = scenario.token, scenario.mesh
     sampled = scenario.position if scenario.decodes else token.prompt - 1
     follower = scenario.with_token(position=sampled)
-    home = mesh.moved(follower.home, "pp", mesh.stages - 1)
+    home = mesh.moved(follower.home, "pp", scenario.head_stage)
     rows = 1 if scenario.decodes else token.prompt
     vocab = scenario.model.need("vocab", "size the logits")
     return HeadReads(

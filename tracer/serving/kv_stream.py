@@ -131,12 +131,11 @@ def _compute(moved: KvHandover, hardware: str) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
     whole, model = pass_time(prefill, hardware_preset(hardware)), prefill.model
-    found, layer = [], 0
-    for stage, count in enumerate(prefill.stage_layers):
-        for place in range(count):
-            layer += 1
-            own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
-            found.append(own + (whole.send_seconds if stage and not place else 0.0))
+    found, stage = [], 0
+    for layer in range(1, model.layers + 1):
+        before, stage = stage, prefill.stage_of_layer(layer)
+        own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
+        found.append(own + (whole.send_seconds if stage != before else 0.0))
     return tuple(found)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds
@@ -16,6 +15,7 @@ from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
 from tracer.serving.lockstep import meeting_replicas
+from tracer.traffic.traffic import stage_sends
 from tracer.trip.clock import transfer_seconds
 from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
 from tracer.trip.hops.moves import row_bytes
@@ -237,24 +237,26 @@ def _dispatch_words(scenario: Scenario) -> str:
 
 def pp_cell(scenario: Scenario) -> Cell:
     """How stages are filled, or waited for."""
-    pp = scenario.mesh.stages
+    pp, moves = scenario.mesh.stages, stage_sends(scenario)
     if pp == 1:
         return Cell("one stage: nothing to fill or wait for", {"stages": 1, "sends": 0})
+    sends = len(moves)
     if not scenario.decodes:
         return Cell(
             f"{pp} stages, filled by other micro-batches; one alone leaves each stage idle "
             f"{(pp - 1) / pp:.0%} of the time",
-            {"stages": pp, "sends": pp - 1, "idle_share_of_one": (pp - 1) / pp},
+            {"stages": pp, "sends": sends, "idle_share_of_one": (pp - 1) / pp},
             "how many micro-batches are in flight depends on the load, not on the scenario",
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
     seconds = exact_sum(
-        transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
+        transfer_seconds(cluster.link(cluster.tier(homes[a], homes[b])), row_bytes(scenario))
+        for a, b in moves
     )
     layers = ", ".join(map(str, scenario.stage_layers))
     return Cell(
-        f"every stage is on the path of each new token: {pp} stages of {layers} layers and {pp - 1} "
-        f"send{'s' * (pp > 2)}, {format_seconds(seconds)} at link rate",
-        {"stages": pp, "sends": pp - 1, "send_seconds": seconds},
+        f"every stage is on the path of each new token: {pp} stages of {layers} layers and {sends} "
+        f"send{'s' * (sends > 1)}, {format_seconds(seconds)} at link rate",
+        {"stages": pp, "sends": sends, "send_seconds": seconds},
     )

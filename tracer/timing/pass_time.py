@@ -14,7 +14,7 @@ from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
-from tracer.traffic.traffic import CommVolume, comm_volume
+from tracer.traffic.traffic import CommVolume, comm_volume, stage_sends
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
 
@@ -96,20 +96,24 @@ class PassTime:
     @property
     def stage_seconds(self) -> tuple[float, ...]:
         """Seconds of each stage's layers, without sends."""
-        scenario, done, stages = self.traffic.scenario, 0, []
-        model = scenario.model
-        for count in scenario.stage_layers:
-            layers = range(done + 1, done + count + 1)
-            moe = sum(model.is_moe(layer) for layer in layers)
-            stages.append(moe * self.moe_layer_seconds + (count - moe) * self.dense_layer_seconds)
-            done += count
-        return tuple(stages)
+        return tuple(
+            exact_sum(self._run_seconds(run) for run in runs) for runs in self.traffic.scenario.stage_runs
+        )
+
+    @property
+    def chunk_seconds(self) -> tuple[float, ...]:
+        """Seconds of each chunk's layers, in the order a token meets them, without sends."""
+        return tuple(self._run_seconds(chunk.layers) for chunk in self.traffic.scenario.chunks)
+
+    def _run_seconds(self, layers: range) -> float:
+        moe = sum(self.traffic.scenario.model.is_moe(layer) for layer in layers)
+        return moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
 
     @property
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
-        stages = self.stage_seconds
-        return exact_sum(stages) + (len(stages) - 1) * self.send_seconds
+        sends = len(stage_sends(self.traffic.scenario))
+        return exact_sum(self.stage_seconds) + sends * self.send_seconds
 
     @property
     def assumption(self) -> str:

@@ -23,6 +23,7 @@ from tracer.timing.rates import PEAK, rates_of
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
+from tracer.timing.schedules.virtual_stages import run_chunks
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
 from tracer.trip.clock import LinkRates, TripTime, trip_time
@@ -170,17 +171,28 @@ def _overlap(
 
 
 def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
-    stages = whole.stage_seconds
-    if len(stages) < 2:
+    chunks = whole.traffic.scenario.chunks
+    if len(whole.stage_seconds) < 2:
         missing.append("pipeline: one stage")
         return None
-    return run_pipeline(np.repeat(np.array(stages)[:, None], micro_batches, axis=1), whole.send_seconds)
+    stage_of = tuple(chunk.stage for chunk in chunks)
+    # A chunk without layers passes rows on at once: it has no place in a schedule of work.
+    if not all(chunk.layers for chunk in chunks):
+        missing.append("pipeline: a chunk without layers is not timed")
+        return None
+    seconds = np.repeat(np.array(whole.chunk_seconds)[:, None], micro_batches, axis=1)
+    if len(chunks) == len(whole.stage_seconds):
+        return run_pipeline(seconds, whole.send_seconds)
+    return run_chunks(seconds, stage_of, whole.send_seconds)
 
 
 def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
     """Sixteen tokens of each group of requests through stages as slow as the slowest."""
     if len(whole.stage_seconds) < 2:
         missing.append("pipeline: one stage")
+        return None
+    if len(whole.traffic.scenario.chunks) > len(whole.stage_seconds):
+        missing.append("pipeline: decode through virtual stages is not timed")
         return None
     return run_decode(len(whole.stage_seconds), groups, 16, max(whole.stage_seconds), whole.send_seconds)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.proof.replay.attention import attention_block
@@ -12,7 +13,6 @@ from tracer.proof.replay.ends import land_and_embed, lm_head, pass_on
 from tracer.proof.replay.experts import dense_block
 from tracer.proof.replay.moe import moe_block
 from tracer.proof.replay.rows import MissingRowError
-from tracer.proof.replay.shards import stage_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,17 +42,17 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     scenario = run.scenario
     with _at("embedding"):
         land_and_embed(run)
-    for stage in range(scenario.mesh.stages):
-        layers = stage_layers(scenario, stage)
-        for layer in layers:
+    ends = [chunk.stage for chunk in scenario.chunks[1:]]
+    for chunk, onward in zip_longest(scenario.chunks, ends):
+        for layer in chunk.layers:
             with _at(f"layer {layer} attention"):
                 attend(run, layer)
             moe = scenario.model.is_moe(layer)
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)
-        if stage + 1 < scenario.mesh.stages:
-            with _at(f"pipeline send after layer {layers[-1]}"):
-                pass_on(run, layers[-1])
+        if onward not in (None, chunk.stage):
+            with _at(f"pipeline send after layer {chunk.layers.stop - 1}"):
+                pass_on(run, chunk.layers.stop - 1, chunk.stage)
     with _at("LM head"):
         lm_head(run)
 
