@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 REASONS = ROOT / "tests" / "data" / "mutants.json"
 #: Left out: the tables that a census prints, and Dask's workers, which are processes of their own.
-LEFT_OUT = {"tracer/census/report.py", "tracer/census/cluster.py"}
+LEFT_OUT = {"tracer/batch/census/report.py", "tracer/batch/census/cluster.py"}
 #: What the oracle's survivors meet: quick tests that draw nothing, for drawn scenarios were the oracle's.
 #: The census's kernels run uncompiled here; tests of large batches would take minutes so.
 TESTS: dict[str, tuple[str, ...]] = {
-    "tracer/mesh.py": (
+    "tracer/mesh/mesh.py": (
         "test_mesh_groups.py",
         "test_errors.py",
         "test_cluster.py",
         "test_notebook.py::test_a_huge_mesh_shows_without_being_listed",
     ),
-    "tracer/hops": ("test_routes.py", "test_reference_trip.py", "test_trip_log.py", "test_errors.py"),
-    "tracer/census": ("test_census_limits.py", "test_census_kernels.py"),
+    "tracer/trip/hops": ("test_routes.py", "test_reference_trip.py", "test_trip_log.py", "test_errors.py"),
+    "tracer/batch/census": ("test_census_limits.py", "test_census_kernels.py"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -197,7 +197,7 @@ def chosen_mutants(only: str, sample: int | None) -> list[Mutant]:
     """The mutants of the files whose path has a text, or a sample of them."""
     files = [
         file
-        for pattern in ("tracer/mesh.py", "tracer/hops/*.py", "tracer/census/*.py")
+        for pattern in ("tracer/mesh/mesh.py", "tracer/trip/hops/*.py", "tracer/batch/census/*.py")
         for file in sorted(ROOT.glob(pattern))
         if (name := file.relative_to(ROOT).as_posix()) not in LEFT_OUT and only in name
     ]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.hop import Part, Role, Where
-from tracer.hops.moves import tp_ranks
-from tracer.hops.routes import expert_messages, routes
-from tracer.itinerary import Rider, itinerary
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
+from tracer.trip.hop import Part, Role, Where
+from tracer.trip.hops.moves import tp_ranks
+from tracer.trip.hops.routes import expert_messages, routes
+from tracer.trip.itinerary import Rider, itinerary
 
 if TYPE_CHECKING:
-    from tracer.census.homes import GivenHomes
-    from tracer.census.result import Census
-    from tracer.hop import Hop
+    from tracer.batch.census.homes import GivenHomes
+    from tracer.batch.census.result import Census
+    from tracer.trip.hop import Hop
 
 MOE_KINDS = {
     "ep": ("dispatch", "combine"),
@@ -50,15 +50,15 @@ class Batch:
 
     def homes(self) -> GivenHomes:
         """The same for the census."""
-        from tracer.census.homes import GivenHomes
+        from tracer.batch.census.homes import GivenHomes
 
         found = GivenHomes.of_ranks(self.scenario, np.array(self.home_ranks()))
         return replace(found, prompt_positions=np.array([position for _, position in self.tokens]))
 
     def counted(self, **asked: Any) -> Census:
-        """The census, asked for what :func:`tracer.census.take.take_census` takes besides."""
-        from tracer.census.take import take_census
-        from tracer.picks.source import ArrayPicks
+        """The census, asked for what :func:`tracer.batch.census.take.take_census` takes besides."""
+        from tracer.batch.census.take import take_census
+        from tracer.batch.picks.source import ArrayPicks
 
         return take_census(self.scenario, ArrayPicks(self.picks), homes=self.homes(), **asked)
 
@@ -80,7 +80,7 @@ class Plain:
     def __post_init__(self) -> None:
         world, model = self.scenario.mesh.world_size, self.scenario.need_model()
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(MATRICES, (world, world))
-        shapes["ib_copies"] = (world, self.scenario.cluster.islands)
+        shapes["ib_copies"] = (world, self.scenario.cluster.nvlink_domains)
         shapes["relayed"] = shapes["gpu_load"] = (world,)
         shapes["load_by_expert"] = ((model.experts or 0) + len(self.scenario.always_picked),)
         self.arrays = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()} | {"straight": 0}
@@ -97,7 +97,7 @@ class Plain:
             self.bytes["dispatch" if outward else "combine", str(t.tier)] += t.bytes
             self.arrays["relayed"][t.src] += t.role == Role.FORWARD
             if outward and t.tier == "ib" and self.scenario.plan.contract != "tp":
-                self.arrays["ib_copies"][t.src, self.scenario.cluster.island_of(t.dst)] += 1
+                self.arrays["ib_copies"][t.src, self.scenario.cluster.nvlink_domain_of(t.dst)] += 1
         for pair, size in pulled.items():
             self.arrays["pulled_bytes"][pair] = size
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import every, gpus, plural, stage_layers_text
-from tracer.trip import Trip, take_trip
-from tracer.trip_text import format_bytes
+from app.query.address import scenario_of
+from layouts.scene.labels import every, gpus, plural, stage_layers_text
+from tracer.display import format_bytes
+from tracer.trip.trip import Trip, take_trip
 
 SIX = {"scenario": "six-cuts"}
 SWAPPED = {"scenario": "six-cuts-pp-inside-dp"}
@@ -29,7 +29,7 @@ def pipeline() -> Lesson:
     trip, mesh = take_trip(scenario), scenario.mesh
     hop = find_hop(trip, "pp_send")
     send = trip.hops[hop].transfers[0]
-    size = scenario.cluster.gpus_per_island
+    size = scenario.cluster.gpus_per_nvlink_domain
     read = (
         f"Stage 0 holds {stage_layers_text(scenario, 0)}, stage 1 {stage_layers_text(scenario, 1)}. "
         "After the last layer of a stage the row moves on.",
@@ -159,7 +159,7 @@ def dead_work() -> Lesson:
     return Lesson(SIX, trip, read, question, after, dead[0] - 1, dead[-1])
 
 
-def islands() -> Lesson:
+def nvlink_domains() -> Lesson:
     """The same mesh where NVLink joins the nodes."""
     before, trip = take_trip(scenario_of(SIX)), take_trip(scenario_of(WIDE))
     hop = find_hop(trip, "dispatch", 1)

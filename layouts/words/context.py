@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus
-from tracer.hop import Where
-from tracer.hops.moves import moe_sources, tp_ranks
-from tracer.hops.routes import expert_messages
-from tracer.plan import Sp
-from tracer.trip_text import format_bytes
+from layouts.scene.labels import gpus
+from tracer.display import format_bytes
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import Where
+from tracer.trip.hops.moves import moe_sources, tp_ranks
+from tracer.trip.hops.routes import expert_messages
 
 if TYPE_CHECKING:
-    from tracer.hop import Hop
-    from tracer.model_spec import ModelSpec
-    from tracer.scenario import Scenario
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Hop
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ class Context:
         return moe_sources(self.scenario, self.home)
 
     @property
-    def island_word(self) -> str:
+    def domain_word(self) -> str:
         """What an island is called here."""
-        return self.scenario.cluster.island_word
+        return self.scenario.cluster.domain_word
 
-    def island(self, rank: int) -> int:
+    def nvlink_domain(self, rank: int) -> int:
         """Island of a rank."""
-        return self.scenario.cluster.island_of(rank)
+        return self.scenario.cluster.nvlink_domain_of(rank)
 
     def place(self, rank: int) -> str:
         """A GPU and its island.
 
         ``GPU 2 on node 0``.
         """
-        return f"{gpus([rank])} on {self.island_word} {self.island(rank):,}"
+        return f"{gpus([rank])} on {self.domain_word} {self.nvlink_domain(rank):,}"
 
     @property
     def each_bytes(self) -> str:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 import tracer
-from tracer.cluster import Link
 from tracer.errors import ConfigError
-from tracer.timing.comparison import Comparison, Row
-from tracer.timing.dispatch_time import exchange_time, moe_exchange
-from tracer.timing.fitting import fit_link, fit_two_lines, relative_fit
-from tracer.timing.links import LinkRates
-from tracer.timing.measurements import nccl_table, published
-from tracer.timing.profiles import PEAK, profile, profile_names, rates_of
-from tracer.timing.published import all_comparisons, summary
-from tracer.timing.published_deepep import compare_deepep, exchanges, fit_exchange_rates
-from tracer.timing.published_dwdp import (
+from tracer.mesh.cluster import Link
+from tracer.model.weight_format import WeightFormat
+from tracer.proof.published.all import all_comparisons, summary
+from tracer.proof.published.comparison import PublishedComparison, Row
+from tracer.proof.published.deepep import compare_deepep, exchanges, fit_exchange_rates
+from tracer.proof.published.dwdp import (
     attention_slowdown,
     compare_breakdown,
     compare_speedup,
@@ -25,9 +21,12 @@ from tracer.timing.published_dwdp import (
     sglang_prefill,
     source_group,
 )
-from tracer.timing.published_nccl import GROUPS, KINDS, compare_nccl, fit_collective
-from tracer.timing.published_serving import serving_points
-from tracer.weight_format import WeightFormat
+from tracer.proof.published.measurements import nccl_table, published
+from tracer.proof.published.nccl import GROUPS, KINDS, compare_nccl, fit_collective
+from tracer.proof.published.serving import serving_points
+from tracer.timing.dispatch_time import exchange_time, moe_exchange
+from tracer.timing.rates import PEAK, fit_link, fit_two_lines, profile, profile_names, rates_of, relative_fit
+from tracer.trip.clock import LinkRates
 
 NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
 
@@ -48,9 +47,9 @@ NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
         (compare_speedup("picks"), 0.03, 0.05),
         (compare_speedup("distinct"), 0.12, 0.18),
     ],
-    ids=lambda value: value.title if isinstance(value, Comparison) else str(value),
+    ids=lambda value: value.title if isinstance(value, PublishedComparison) else str(value),
 )
-def test_errors_stay_within_what_is_stated(comparison: Comparison, median: float, worst: float):
+def test_errors_stay_within_what_is_stated(comparison: PublishedComparison, median: float, worst: float):
     assert comparison.median_error <= median
     assert comparison.worst_error <= worst
 
@@ -128,11 +127,11 @@ def test_overlapped_tiers_take_the_longer_and_added_ones_both():
 
 
 def test_dispatch_of_a_scenario_agrees_with_its_expected_traffic():
-    from tracer.expected_traffic import expected_traffic
-    from tracer.step_rows import with_tokens
+    from tracer.scenario.step import with_tokens
+    from tracer.traffic.traffic import comm_volume
 
     six = with_tokens(tracer.load_scenario("six-cuts"), 4096)
-    traffic = expected_traffic(six)
+    traffic = comm_volume(six)
     line, parts = traffic.axis("ep"), moe_exchange(traffic, LinkRates.of(six.cluster))
     assert line is not None
     assert sum(each.ib_bytes for each in parts.values()) == pytest.approx(line.ib_bytes)
@@ -165,7 +164,9 @@ def test_serving_keeps_throughput_and_first_token_together():
 
 
 def test_a_comparison_prints_each_error_and_the_median_and_worst():
-    table = Comparison("t", "s", "set", "assumed", (Row("a", 2.0, 1.0, "µs"), Row("b", 1.0, 1.1, "µs")))
+    table = PublishedComparison(
+        "t", "s", "set", "assumed", (Row("a", 2.0, 1.0, "µs"), Row("b", 1.0, 1.1, "µs"))
+    )
     assert (table.median_error, table.worst_error) == (pytest.approx(0.3), 0.5)
     assert "-50.0%" in str(table)
     assert "median 30.0%, worst 50.0%" in str(table)

@@ -22,7 +22,7 @@ def read_config_file(path: Path) -> Mapping[str, object]:
     Raises:
         ConfigError: when it cannot be read, does not parse, or is not a table.
     """
-    from tracer.scenario_files import read_text
+    from tracer.scenario.files import read_text
 
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.errors import ConfigError
-from tracer.field_checks import MAX_SIZE
+from tracer.errors import MAX_SIZE, ConfigError
 from tracer.frameworks.launch.expansion import Unread, unread_error
 
 MAX_ITEMS = 4096

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.axes import DENSE_AXES, EXPERT_AXES
-from tracer.errors import ConfigError
-from tracer.field_checks import check_int
+from tracer.errors import ConfigError, check_int
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.launch.expansion import Unread, unread_error
 from tracer.frameworks.launch.result import Launch, Process
@@ -19,19 +17,20 @@ from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
 from tracer.frameworks.refusals import refused
 from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
+from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
-    from tracer.frameworks.reading import Framework, Reading
-    from tracer.model_spec import ModelSpec
-    from tracer.rank_grid import IntArray
-    from tracer.scenario import Scenario
+    from tracer.frameworks.settings import Framework, Reading
+    from tracer.mesh.grid import IntArray
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
 
 MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
+class LaunchedMesh:
     """One mesh of a launch: how many of its commands make it, its part in the launch, and its layout."""
 
     role: str
@@ -51,7 +50,7 @@ class Asked:
     file: Mapping[str, object] | None = None
 
 
-def meshes_of(launch: Launch, asked: Asked) -> list[Mesh]:
+def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
     """Every mesh of a launch: one for each pool or role; commands of one mesh's nodes count once.
 
     Raises:
@@ -73,7 +72,7 @@ def meshes_of(launch: Launch, asked: Asked) -> list[Mesh]:
             distinct.append([process])
         else:
             same.append(process)
-    return [Mesh(group[0].role, len(group), _layout_of(group[0], asked)) for group in distinct]
+    return [LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)) for group in distinct]
 
 
 def from_flags(
@@ -125,7 +124,7 @@ def from_line(
     return _first(meshes_of(launch, Asked(gpus, gpus_per_node, None, model)))
 
 
-def _first(meshes: list[Mesh]) -> Layout:
+def _first(meshes: list[LaunchedMesh]) -> Layout:
     first, *others = meshes
     if not others:
         return first.layout
@@ -384,7 +383,7 @@ def _read(known: Framework, request: Request) -> Reading:
 
 def _scenario(reading: Reading, request: Request, known: Framework) -> Scenario:
     """The same mesh as a scenario of this engine."""
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
     tables: dict[str, object] = {
         "name": f"{known.title} launch",

@@ -1,0 +1,231 @@
+"""The picture of a trip as plain data: what stands where, and what each hop moves. Lengths are pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBox:
+    """One GPU of a drawn line. ``tint`` numbers its replica's colour; ``experts`` is a short label."""
+
+    rank: int
+    x: float
+    y: float
+    width: float
+    height: float
+    stage: int
+    replica: int
+    tint: int
+    experts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the grid: a node, or one stretch of an island that wraps."""
+
+    label: str
+    y: float
+    height: float
+    gpus: tuple[GpuBox, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Rows that are not drawn one by one, as a thin line with words."""
+
+    text: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A pipeline stage: the box behind its GPUs."""
+
+    stage: int
+    label: str
+    layers: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """A column: the GPUs with one index in every island."""
+
+    label: str
+    x: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One transfer of a hop: what the table says, and the path that the token takes.
+
+    ``seconds`` is the time at link rate; ``phase`` orders the moves of a hop (0 first); ``on_rail`` is
+    False for an InfiniBand transfer that changes column. Of several tokens, what goes over one link in one
+    phase and role is one move: ``tokens`` are those that ride it, bytes and seconds those of all of them.
+    """
+
+    source: int
+    destination: int
+    payload_bytes: int
+    seconds: float
+    tier: str
+    role: str
+    why: str
+    phase: int
+    on_rail: bool
+    path: str
+    tokens: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a hop is, told: ``stop`` is one of the six stops of a trip, ``shapes`` are (before, after)."""
+
+    title: str
+    stop: str
+    what: str
+    why: str
+    gotcha: str = ""
+    shapes: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where the token is after a hop: ``dots`` are (rank, state) pairs.
+
+    States: ``home`` (a whole row at home), ``part`` (a TP rank's share of the work), ``copy`` (a row at
+    an expert), ``relay``. ``kv_owners`` and ``kv_copies`` are ranks that hold its K/V from this hop on.
+    """
+
+    dots: tuple[tuple[int, str], ...]
+    kv_owners: tuple[int, ...] = ()
+    kv_copies: tuple[int, ...] = ()
+    relays: tuple[int, ...] = ()
+    newly_touched: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A prediction to make before a hop is shown: one of ``options`` is the ``answer``."""
+
+    ask: str
+    options: tuple[str, ...]
+    answer: str
+    explain: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traveller:
+    """One of several tokens that share a map, with the totals of its own trip; ``index`` is its number."""
+
+    index: int
+    replica: int
+    position: int
+    home: int
+    gpus_touched: int
+    node_crossings: int
+    comm_ops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLink:
+    """The link that carries most bytes, and the tokens whose bytes those are."""
+
+    source: int
+    destination: int
+    tier: str
+    payload_bytes: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A hop that several tokens take: which, where they meet ((GPU, tokens) pairs), its busiest link."""
+
+    tokens: tuple[int, ...]
+    meetings: tuple[tuple[int, tuple[int, ...]], ...]
+    busiest: BusyLink | None
+
+
+@dataclass(frozen=True, slots=True)
+class HopScene:
+    """One hop: its place in the trip, its moves, its words, the marks after it and the running totals.
+
+    ``seconds`` is its time at link rate, from the first byte sent to the last received, for these tokens
+    alone. ``marks_of`` has each token's marks, in the order of ``Scene.tokens``; several tokens have no count
+    of comm ops, for they share collectives.
+    """
+
+    index: int
+    layer: int
+    stage: int
+    kind: str
+    axis: str | None
+    part: str
+    dead: bool
+    is_comm_op: bool
+    crossings: int
+    moves: tuple[Move, ...]
+    words: Words
+    marks_of: tuple[Marks, ...]
+    gpus_touched: int
+    node_crossings: int
+    comm_ops: int | None
+    bytes: int
+    note: str = ""
+    seconds: float = 0.0
+    question: Question | None = None
+    together: Together | None = None
+
+    @property
+    def marks(self) -> Marks:
+        """The first token's marks: those of a trip of one."""
+        return self.marks_of[0]
+
+    @property
+    def newly_touched(self) -> tuple[int, ...]:
+        """GPUs that a token touches for the first time in this hop; another may have been there."""
+        return tuple(rank for marks in self.marks_of for rank in marks.newly_touched)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals.
+
+    ``tokens`` are listed when several share the map, and ``busiest`` is their busiest link; ``home`` is then
+    the first one's.
+    """
+
+    name: str
+    subtitle: str
+    summary: str
+    source: str
+    width: float
+    height: float
+    bands: tuple[Band, ...]
+    lines: tuple[Line, ...]
+    folds: tuple[Fold, ...]
+    rails: tuple[Rail, ...]
+    hops: tuple[HopScene, ...]
+    home: int
+    world_size: int
+    domain_word: str
+    crossings_by_axis: tuple[tuple[str, int], ...]
+    touched: tuple[int, ...]
+    replicas: int
+    tokens: tuple[Traveller, ...] = ()
+    busiest: BusyLink | None = None
+
+    def gpu_boxes(self) -> dict[int, GpuBox]:
+        """Drawn GPUs by rank."""
+        return {box.rank: box for line in self.lines for box in line.gpus}
