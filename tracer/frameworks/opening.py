@@ -128,7 +128,9 @@ def _first(meshes: list[LaunchedMesh]) -> Layout:
     first, *others = meshes
     if not others:
         return first.layout
-    names = ", ".join(f"{mesh.role or mesh.layout.framework} ({mesh.layout.world_size} GPUs)" for mesh in others)
+    names = ", ".join(
+        f"{mesh.role or mesh.layout.framework} ({mesh.layout.world_size} GPUs)" for mesh in others
+    )
     note = Note(
         "more_meshes",
         f"this launch has {len(meshes)} meshes; this is {first.role or 'the first'}, and not here: {names}",
@@ -206,7 +208,7 @@ def _parsed(process: Process, table: FlagTable, known: Framework, asked: Asked) 
     if not read_file:
         _check_config(process, parsed, shaping, known, table)
     _check_strays(process, parsed, shaping)
-    _sort_unknown(parsed, known, table)
+    _sort_unknown(parsed, known)
     if asked.strict:
         _check_strict(parsed, known, table)
     return parsed
@@ -258,11 +260,17 @@ def _check_config(
 
 def _check_strays(process: Process, parsed: Parsed, shaping: list[str]) -> None:
     """Words of a variable that nothing sets may be flags: asked for where they may shape the mesh."""
-    strays = [word for word in parsed.strays if word not in process.words[:2] or process.framework not in _NAMES_MODEL]
+    strays = [
+        word
+        for word in parsed.strays
+        if word not in process.words[:2] or process.framework not in _NAMES_MODEL
+    ]
     for word in strays:
         if not shaping or any("PARALLEL" in name.upper() for name in word.missing):
             error = unread_error("line", word)
-            raise ConfigError(error.field, error.got, f"{error.rule}, and it may hold the flags of the mesh", error.fix)
+            raise ConfigError(
+                error.field, error.got, f"{error.rule}, and it may hold the flags of the mesh", error.fix
+            )
     if strays:
         shown = ", ".join(dict.fromkeys(map(str, strays[:6])))
         parsed.notes.append(
@@ -278,28 +286,28 @@ _NAMES_MODEL = frozenset({"vllm", "tensorrt-llm", "sglang"})
 """Frameworks whose command takes the model's name before its flags."""
 
 
-def _sort_unknown(parsed: Parsed, known: Framework, table: FlagTable) -> None:
+def _sort_unknown(parsed: Parsed, known: Framework) -> None:
     """Drop flags that shape nothing, and say what a trip lacks for those that are not modelled."""
+    lacking: dict[str, list[str]] = {}
     left: list[str] = []
     for name in parsed.unknown:
-        plain = "--" + name.lstrip("-").replace("_", "-") if len(name.lstrip("-")) > 1 else name
-        if plain in known.not_modelled:
-            parsed.notes.append(
-                Note(
-                    "not_modelled",
-                    f"{name} is not modelled: {known.not_modelled[plain]}",
-                    "the groups hold; --strict refuses it",
-                )
-            )
-        elif plain not in known.shapes_nothing:
+        lacks = known.others.lacks(name)
+        if lacks:
+            lacking.setdefault(lacks, []).append(name)
+        elif not known.others.passes_over(name):
             left.append(name)
+    for lacks, names in lacking.items():
+        are = "is" if len(names) == 1 else "are"
+        message = f"{', '.join(names[:8])} {are} not modelled: the trip lacks {lacks}"
+        parsed.notes.append(Note("not_modelled", message, "the groups hold; --strict refuses it"))
     parsed.unknown[:] = left
 
 
 def _check_strict(parsed: Parsed, known: Framework, table: FlagTable) -> None:
     unmodelled = next((note for note in parsed.notes if note.code == "not_modelled"), None)
     if unmodelled is not None:
-        name, _, lacks = unmodelled.message.partition(" is not modelled: ")
+        names, _, lacks = unmodelled.message.partition(" not modelled: ")
+        name = names.split(",")[0].split()[0]
         raise ConfigError(name, None, f"is not modelled: {lacks}", "drop it, or drop --strict")
     if parsed.unknown:
         unknown = parsed.unknown[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note
+from tracer.frameworks.other_flags import OtherFlags
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
@@ -174,10 +175,8 @@ class Framework:
 
     ``read`` raises :class:`~tracer.frameworks.notes.Refusal` where the framework would refuse.
     ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
-    ``version`` and ``read_on`` say which release the rules and lists were read from, and when.
-    ``shapes_nothing`` are its flags that are passed over without a word; ``not_modelled`` those that
-    change what a trip shows and are not counted, with what the trip lacks. ``config_decides`` is for a
-    framework whose configuration file sets the sizes where the line does not.
+    ``others`` lists its other flags, with the release that they were read from. ``config_decides`` is for
+    a framework whose configuration file sets the sizes where the line does not.
     """
 
     name: str
@@ -186,8 +185,5 @@ class Framework:
     dialect: Dialect
     read: Callable[[Request], Reading]
     file_wins: bool = False
-    version: str = ""
-    read_on: str = ""
-    shapes_nothing: frozenset[str] = frozenset()
-    not_modelled: Mapping[str, str] = field(default_factory=dict)
+    others: OtherFlags = field(default_factory=OtherFlags)
     config_decides: bool = True

@@ -25,6 +25,10 @@ _MEGATRON = (
 )  # fmt: skip
 
 
+_VERL_DEFAULTS: Values = {"sequence_parallel": True, "moe_token_dispatcher_type": "alltoall"}
+"""verl's own defaults, of ``verl/trainer/config/engine/megatron.yaml`` (read at 0b8f32c7)."""
+
+
 def adapted(adapter: str, values: Values, counts: Counts, env: Mapping[str, str]) -> list[Process]:
     """The processes of a tool's settings, by their dotted keys.
 
@@ -115,12 +119,17 @@ def _counts(values: Values, counts: Counts, nodes: tuple[str, ...], per_node: tu
 
 def _nemo(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Process]:
     """NeMo and Megatron-Bridge: ``model.tensor_model_parallel_size=4``, ``trainer.devices=8``."""
-    prefixes = dict.fromkeys(key[: -len(name)] for key in values for name in _MEGATRON[:5] if key.endswith(name))
+    prefixes = dict.fromkeys(
+        key[: -len(name)] for key in values for name in _MEGATRON[:5] if key.endswith(name)
+    )
     shaping = _below(values, *prefixes)
     if not shaping:
         raise _nothing("NeMo", "model.tensor_model_parallel_size=4", values)
     counted = _counts(
-        values, counts, ("trainer.num_nodes", "num_nodes"), ("trainer.devices", "num_gpus_per_node", "gpus_per_node")
+        values,
+        counts,
+        ("trainer.num_nodes", "num_nodes"),
+        ("trainer.devices", "num_gpus_per_node", "gpus_per_node"),
     )
     return [Process("megatron", (), env, counted, "NeMo", tables=shaping, adapter="nemo")]
 
@@ -149,9 +158,8 @@ def _verl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
     ):  # fmt: skip
         shaping = _below(values, f"{prefix}megatron.", f"{prefix}engine.")
         if shaping:
-            found.append(
-                Process("megatron", (), env, counted, "verl", role, shaping, adapter="verl")
-            )
+            tables = {**_VERL_DEFAULTS, **shaping}
+            found.append(Process("megatron", (), env, counted, "verl", role, tables, adapter="verl"))
         elif role == "actor":
             found += _verl_fsdp(values, prefix, counted, env)
     found += _verl_rollout(values, f"{root}rollout.", counted, env)
@@ -163,7 +171,9 @@ def _verl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
 def _verl_fsdp(values: Values, prefix: str, counts: Counts, env: Mapping[str, str]) -> list[Process]:
     keys = [f"{prefix}ulysses_sequence_parallel_size", f"{prefix}fsdp_config.fsdp_size"]
     strategy = str(values.get(f"{prefix}strategy", "fsdp"))
-    if strategy == "megatron" or not (any(key in values for key in keys) or any(key.startswith(prefix) for key in values)):
+    if strategy == "megatron" or not (
+        any(key in values for key in keys) or any(key.startswith(prefix) for key in values)
+    ):
         return []
     sp, sp_ask = _count(values, keys[0], f"{prefix}fsdp_config.ulysses_sequence_parallel_size")
     shard, shard_ask = _count(values, keys[1])
@@ -176,7 +186,10 @@ def _verl_fsdp(values: Values, prefix: str, counts: Counts, env: Mapping[str, st
     shard = world if shard is None or shard >= world else shard
     if world % shard or shard % sp:
         raise ConfigError(
-            keys[1], shard, f"must divide the {world} GPUs, and the {sp} Ulysses ranks must divide it", f"try {world}"
+            keys[1],
+            shard,
+            f"must divide the {world} GPUs, and the {sp} Ulysses ranks must divide it",
+            f"try {world}",
         )
     tables = {"dp_replicate_size": world // shard, "dp_shard_size": shard // sp, "sp_size": sp}
     return [Process("accelerate", (), env, counts, "verl", "actor", tables, adapter="verl")]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 MAX_DEPTH = 40
 MAX_TOKENS = 400
 LIMIT = 10**15
-_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)|\$?\{?([A-Za-z_]\w*)\}?|(\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%()<>?:!~]))")
+_TOKEN = re.compile(
+    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)|\$?\{?([A-Za-z_]\w*)\}?|(\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%()<>?:!~]))"
+)
 _LEVELS = (
     ("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
@@ -133,7 +135,9 @@ def _number(token: str) -> int:
     if len(token) > 20:
         raise NotReadError(token)
     try:
-        return int(token, 16 if token[:2] in ("0x", "0X") else 8 if token[0] == "0" and len(token) > 1 else 10)
+        return int(
+            token, 16 if token[:2] in ("0x", "0X") else 8 if token[0] == "0" and len(token) > 1 else 10
+        )
     except ValueError as error:
         raise NotReadError(token) from error
 

@@ -59,7 +59,9 @@ def _adapter(keys: list[str]) -> str | None:
         return "verl"
     if any(key.startswith(("policy.megatron_cfg.", "policy.dtensor_cfg.")) for key in keys):
         return "nemo-rl"
-    if any(re.fullmatch(r"(?:\w+\.)*model\.(?:tensor|pipeline|expert)_model_parallel_size", key) for key in keys):
+    if any(
+        re.fullmatch(r"(?:\w+\.)*model\.(?:tensor|pipeline|expert)_model_parallel_size", key) for key in keys
+    ):
         return "nemo"
     return None
 
@@ -86,7 +88,10 @@ def _framework(keys: list[str], name: str) -> str:
         )
     if len(first) > 1:
         raise ConfigError(
-            name, f"keys {', '.join(keys[:6])}", f"are read by {listed(first)}", f"name one: tokentrip from {first[0]} FILE"
+            name,
+            f"keys {', '.join(keys[:6])}",
+            f"are read by {listed(first)}",
+            f"name one: tokentrip from {first[0]} FILE",
         )
     return first[0]
 
@@ -104,7 +109,13 @@ def disaggregated(tables: Mapping[str, object]) -> list[Process]:
         if isinstance(pool, dict) and pool.get("num_instances") != 0:
             own = {name: value for name, value in pool.items() if name not in ("urls", "router")}
             found.append(
-                Process("tensorrt-llm", tables={**shared, **own}, role=role, from_file=True, adapter="disaggregated")
+                Process(
+                    "tensorrt-llm",
+                    tables={**shared, **own},
+                    role=role,
+                    from_file=True,
+                    adapter="disaggregated",
+                )
             )
     return found
 

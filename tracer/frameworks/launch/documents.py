@@ -71,7 +71,10 @@ def _reason(error: Exception) -> str:
 def _template(name: str, text: str) -> ConfigError:
     line = next(line.strip() for line in text.splitlines() if "{{" in line)
     return ConfigError(
-        name, line, "is a template, not YAML yet", "render it first: helm template ..., and give what it prints"
+        name,
+        line,
+        "is a template, not YAML yet",
+        "render it first: helm template ..., and give what it prints",
     )
 
 
@@ -96,5 +99,8 @@ def _check_events(yaml: Any, text: str, loader: Any, name: str) -> None:
         ):
             if count > most:
                 raise ConfigError(
-                    name, f"over {most:,} {what}", "is too large", "keep the documents that launch a framework"
+                    name,
+                    f"over {most:,} {what}",
+                    "is too large",
+                    "keep the documents that launch a framework",
                 )

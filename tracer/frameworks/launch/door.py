@@ -14,14 +14,14 @@ from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.documents import load_documents
 from tracer.frameworks.launch.expansion import Undecided, Unread
 from tracer.frameworks.launch.manifests import Pod, is_manifest, pods_of
-from tracer.frameworks.launch.programs import Program, module_program, overrides, program_of_flags
+from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script, slurm_options, slurm_variables
 from tracer.frameworks.launch.words import MAX_CHARACTERS, MAX_WORDS
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts, whole
-from tracer.frameworks.registry import FRAMEWORKS, framework, framework_name
+from tracer.frameworks.registry import FRAMEWORKS, framework
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
@@ -31,10 +31,67 @@ _KEY = re.compile(r"[\w.\"'/-]+\s*:(?:\s|$)")
 _SERVERS = frozenset({"vllm", "sglang"})
 _TASK_LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "horovodrun"})
 _NOT_LAUNCHES = frozenset(
-    "git pip pip3 uv cd echo ls rm cp mv which apt apt-get curl wget kill pkill ps grep cat tail hf ray docker "
-    "huggingface-cli make cmake mkdir chmod sed awk head module sleep wait kubectl helm hostname scontrol tee "
-    "curl ln tar unzip ssh-keygen conda mamba modprobe sysctl ulimit trap printf date pushd popd nvidia-smi "
-    "nvidia-cuda-mps-control locale test".split()
+    [
+        "git",
+        "pip",
+        "pip3",
+        "uv",
+        "cd",
+        "echo",
+        "ls",
+        "rm",
+        "cp",
+        "mv",
+        "which",
+        "apt",
+        "apt-get",
+        "curl",
+        "wget",
+        "kill",
+        "pkill",
+        "ps",
+        "grep",
+        "cat",
+        "tail",
+        "hf",
+        "ray",
+        "docker",
+        "huggingface-cli",
+        "make",
+        "cmake",
+        "mkdir",
+        "chmod",
+        "sed",
+        "awk",
+        "head",
+        "module",
+        "sleep",
+        "wait",
+        "kubectl",
+        "helm",
+        "hostname",
+        "scontrol",
+        "tee",
+        "curl",
+        "ln",
+        "tar",
+        "unzip",
+        "ssh-keygen",
+        "conda",
+        "mamba",
+        "modprobe",
+        "sysctl",
+        "ulimit",
+        "trap",
+        "printf",
+        "date",
+        "pushd",
+        "popd",
+        "nvidia-smi",
+        "nvidia-cuda-mps-control",
+        "locale",
+        "test",
+    ]
 )
 
 
@@ -88,12 +145,17 @@ def _check_text(text: str, filename: str | None) -> None:
     name = filename or "text"
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(
-            "flags", f"{len(text)} characters", f"are more than {MAX_CHARACTERS} characters", "keep the launch"
+            "flags",
+            f"{len(text)} characters",
+            f"are more than {MAX_CHARACTERS} characters",
+            "keep the launch",
         )
     sample = text[:4096]
     odd = sum(1 for letter in sample if (letter < " " and letter not in "\n\r\t\f\x1b") or letter == "\ufffd")
     if "\x00" in text or odd > len(sample) // 20 + 2:
-        raise ConfigError(name, f"{len(text)} characters", "is not text", "give a script, a manifest or a config")
+        raise ConfigError(
+            name, f"{len(text)} characters", "is not text", "give a script, a manifest or a config"
+        )
 
 
 def _kind(text: str, filename: str | None) -> str:
@@ -144,7 +206,10 @@ class _Collector:
         """The commands of a shell text; ``env`` are variables set outside of it."""
         if self.inside > MAX_INSIDE:
             raise ConfigError(
-                "flags", f"{self.inside} texts inside each other", "are more than is read", "give the inner one"
+                "flags",
+                f"{self.inside} texts inside each other",
+                "are more than is read",
+                "give the inner one",
             )
         self.inside += 1
         script = read_script(text, {**env, **self.pins}, tuple(arguments))
@@ -188,11 +253,21 @@ class _Collector:
         if {"srun", "mpirun", "mpiexec"} & set(found.wrappers) and header != Counts():
             found.counts = header.under(found.counts)
         found.env.update({name: value for name, value in self.pins.items() if name not in found.env})
-        text = found.script if found.script is not None else here if found.name in ("bash", "sh", "ssh", "sbatch") else None
+        text = (
+            found.script
+            if found.script is not None
+            else here
+            if found.name in ("bash", "sh", "ssh", "sbatch")
+            else None
+        )
         if text is not None:
             for wrapper in found.wrappers or (found.name,):
                 self._say(wrapper)
-            shell_header = found.counts.under(Counts()) if "srun" in found.wrappers or "mpirun" in found.wrappers else header
+            shell_header = (
+                found.counts.under(Counts())
+                if "srun" in found.wrappers or "mpirun" in found.wrappers
+                else header
+            )
             before = len(self.processes)
             self.shell(text, found.env, shell_header, found.arguments, role)
             self._under_tasks(before, found)
@@ -241,10 +316,12 @@ class _Collector:
             inner = program_of_flags(found.arguments)
             if inner is not None and inner.framework not in ("accelerate", "deepspeed"):
                 program, words = inner, list(found.arguments)
-        if program is None or (program.framework == "megatron" and program.adapter == "" and found.launcher == "deepspeed"):
+        if program is None or (
+            program.framework == "megatron" and program.adapter == "" and found.launcher == "deepspeed"
+        ):
             program = self._unnamed(found, words) or program
         if program is None:
-            if words and (words[0].startswith("-") or found.name == ""):
+            if words and not found.name:
                 self.loose.append((words, found.env))
             elif found.name:
                 self.seen.append(found.name)
@@ -261,17 +338,18 @@ class _Collector:
         self._add(process)
 
     def _unnamed(self, found: Unwrapped, words: list[str]) -> Program | None:
-        """The framework of a script whose name says nothing: the launcher's, that of its flags, or the hint."""
-        if self.hint == "megatron" and program_of_flags(words) is None and found.launcher:
-            return Program("megatron")
+        """The framework of a script whose name says nothing: the launcher's, the hint, or that of its flags."""
+        if not found.name and not found.launcher:
+            return None if self.hint is None else Program(self.hint)
+        tool = tool_of_overrides(words)
+        if tool is not None and self.hint in (None, tool.framework, "vllm", "sglang"):
+            return tool
         if found.launcher == "deepspeed":
             return Program("deepspeed")
-        flagged = program_of_flags(words)
-        if flagged is not None and (flagged.adapter or self.hint is None):
-            return flagged
-        if self.hint is not None and (found.launcher or flagged is not None) and found.name:
-            return Program(self.hint)
-        return flagged
+        if self.hint is not None:
+            shaping = program_of_flags(words, (self.hint,))
+            return Program(self.hint) if found.launcher or shaping is not None else None
+        return program_of_flags(words)
 
     def _add(self, process: Process) -> None:
         if process.adapter == "ms-swift":
@@ -294,6 +372,9 @@ class _Collector:
                 )
             self.processes += disaggregated(process.tables)
             return
+        elif process.framework == "maxtext":
+            values = {key: value for key, value in overrides(process.words).items()}
+            process = replace(process, tables={**(process.tables or {}), **values}, words=())
         self.processes.append(_settled(process))
 
     def documents(self, text: str, suffix: str, name: str) -> None:
@@ -335,9 +416,7 @@ class _Collector:
         """One container of a manifest."""
         if pod.tables is not None:
             self._say("engine_kwargs")
-            tables = {
-                key: value for key, value in pod.tables.items() if value is not None
-            }
+            tables = {key: value for key, value in pod.tables.items() if value is not None}
             self.processes.append(Process("vllm", tables=tables, role=pod.role or pod.name, from_file=True))
             return
         image = image_program(pod.image)
@@ -495,7 +574,9 @@ def _check_rendered(document: object, name: str) -> None:
         )  # fmt: skip
 
 
-def _config(words: Sequence[str], name: str, files: Mapping[str, str]) -> tuple[str, Mapping[str, object] | None]:
+def _config(
+    words: Sequence[str], name: str, files: Mapping[str, str]
+) -> tuple[str, Mapping[str, object] | None]:
     """The configuration file that a launch names, and its tables where a here-document wrote it."""
     flag = next((flag for flag in framework(name).flags if flag.dest == "config_file"), None)
     spellings = (*flag.spellings, "-c") if flag is not None else ("-c", "--config")
@@ -514,6 +595,3 @@ def _config(words: Sequence[str], name: str, files: Mapping[str, str]) -> tuple[
     documents = load_documents(text, suffix if suffix in _CONFIG_SUFFIXES else ".yaml", path)
     table = documents[0] if documents else {}
     return path, {str(key): value for key, value in table.items()} if isinstance(table, dict) else None
-
-
-__all__ = ["Launch", "Process", "framework_name", "module_program", "read_launch", "slurm_variables"]

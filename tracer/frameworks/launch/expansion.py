@@ -222,7 +222,9 @@ class Expander:
     def _length(value: Value | None, index: str | None, typed: str) -> str:
         if value is None:
             return "0"
-        if isinstance(value, Unread) or (isinstance(value, tuple) and any(isinstance(item, Unread) for item in value)):
+        if isinstance(value, Unread) or (
+            isinstance(value, tuple) and any(isinstance(item, Unread) for item in value)
+        ):
             return Unread(typed)
         return str(len(value) if isinstance(value, tuple) or index not in ("@", "*") else 1)
 
@@ -330,7 +332,12 @@ def unread_error(name: str, word: Unread) -> ConfigError:
     if word.missing:
         sets = " ".join(f"--set {variable}=N" for variable in word.missing[:4])
         shown = " and ".join(f"${variable}" for variable in word.missing[:4])
-        return ConfigError(name, str(word), f"takes {shown}, which nothing in these lines sets", f"add {sets}")
+        return ConfigError(
+            name, str(word), f"takes {shown}, which nothing in these lines sets", f"add {sets}"
+        )
     return ConfigError(
-        name, str(word), "is the output of a command, and nothing is run here", "write the number in its place"
+        name,
+        str(word),
+        "is the output of a command, and nothing is run here",
+        "write the number in its place",
     )

@@ -65,9 +65,13 @@ def is_manifest(document: object) -> str:
     if isinstance(document.get("kind"), str) and ("apiVersion" in document or "spec" in document):
         return f"Kubernetes {document['kind']} manifest"
     services = document.get("services")
-    if isinstance(services, dict) and any(isinstance(one, dict) and ("image" in one or "build" in one) for one in services.values()):
+    if isinstance(services, dict) and any(
+        isinstance(one, dict) and ("image" in one or "build" in one) for one in services.values()
+    ):
         return "docker compose file"
-    if any(isinstance(document.get(key), dict) and "containers" in document[key] for key in ("decode", "prefill")):
+    if any(
+        isinstance(document.get(key), dict) and "containers" in document[key] for key in ("decode", "prefill")
+    ):
         return "llm-d values"
     if _has_key(document, {"containers", "mainContainer", "vllmConfig", "llm_configs", "serveConfigV2"}):
         return "Helm-like values" if not _has_key(document, {"llm_configs"}) else "Ray Serve LLM config"
@@ -131,7 +135,9 @@ def _deeper(node: Mapping[str, object], key: str, context: _Context) -> _Context
     words, env = _parallelism(node)
     if env.get("DP_SIZE") and env.get("DP_SIZE_LOCAL"):
         size = size or int(env["DP_SIZE"]) // max(1, int(env["DP_SIZE_LOCAL"]))
-    labelled = " ".join(str(text) for text in (key, node.get("name"), name, node.get("subComponentType")) if text)
+    labelled = " ".join(
+        str(text) for text in (key, node.get("name"), name, node.get("subComponentType")) if text
+    )
     role = next((role for word, role in _ROLES if word in labelled.lower()), context.role)
     return replace(
         context,
@@ -215,13 +221,21 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
         return None
     env = {**context.env, **_environment(node.get("env")), **_environment(node.get("environment"))}
     env.setdefault("LWS_GROUP_SIZE", str(context.size))
-    words = [*_strings(node.get("entrypoint"), env), *_strings(node.get("command"), env), *_strings(node.get("args"), env)]
-    if node.get("modelCommand") == "vllmServe":
-        words = ["vllm", "serve", *context.words, *words]
-    elif isinstance(node.get("modelFormat"), dict) and not image:
+    words = [
+        *_strings(node.get("entrypoint"), env),
+        *_strings(node.get("command"), env),
+        *_strings(node.get("args"), env),
+    ]
+    if node.get("modelCommand") == "vllmServe" or (isinstance(node.get("modelFormat"), dict) and not image):
         words = ["vllm", "serve", *context.words, *words]
     return Pod(
-        tuple(words), image, env, context.gpus, context.size, context.role, str(node.get("name") or context.name)
+        tuple(words),
+        image,
+        env,
+        context.gpus,
+        context.size,
+        context.role,
+        str(node.get("name") or context.name),
     )
 
 
@@ -247,7 +261,16 @@ def _ray_llm(node: Mapping[str, object], context: _Context) -> Pod:
     name = loading.get("model_id") if isinstance(loading, dict) else None
     kwargs = node["engine_kwargs"]
     assert isinstance(kwargs, dict)
-    return Pod((), "vllm", context.env, None, 1, context.role, str(name or ""), {str(k): v for k, v in kwargs.items()})
+    return Pod(
+        (),
+        "vllm",
+        context.env,
+        None,
+        1,
+        context.role,
+        str(name or ""),
+        {str(k): v for k, v in kwargs.items()},
+    )
 
 
 def _production_stack(node: Mapping[str, object], context: _Context) -> Pod:
@@ -260,4 +283,12 @@ def _production_stack(node: Mapping[str, object], context: _Context) -> Pod:
         if key != "extraArgs" and flag.endswith("-parallel-size") and isinstance(value, int | str):
             words += [flag, str(value)]
     words += _strings(table.get("extraArgs"), context.env)
-    return Pod(tuple(words), "", context.env, _whole(node.get("requestGPU")), 1, context.role, str(node.get("name") or ""))
+    return Pod(
+        tuple(words),
+        "",
+        context.env,
+        _whole(node.get("requestGPU")),
+        1,
+        context.role,
+        str(node.get("name") or ""),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tracer.frameworks.registry import FRAMEWORKS, framework, framework_name
 
@@ -111,11 +112,8 @@ def overrides(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def program_of_flags(words: Sequence[str]) -> Program | None:
-    """The framework whose flags or overrides a script of an unknown name is given.
-
-    The one with the most flags that shape a mesh; in a tie the first of the registry.
-    """
+def tool_of_overrides(words: Iterable[str]) -> Program | None:
+    """The tool whose ``a.b=4`` overrides these are: verl, NeMo-RL, MaxText, NeMo."""
     keys = overrides(words)
     if any(key.startswith(("actor_rollout_ref.", "critic.megatron.")) for key in keys):
         return Program("megatron", "verl")
@@ -125,24 +123,40 @@ def program_of_flags(words: Sequence[str]) -> Program | None:
         return Program("maxtext")
     if any(key.rsplit(".", 1)[-1] in _MEGATRON_KEYS for key in keys):
         return Program("megatron", "nemo")
+    return None
+
+
+def program_of_flags(words: Sequence[str], names: Sequence[str] = FRAMEWORKS) -> Program | None:
+    """The framework whose flags or overrides a script of an unknown name is given.
+
+    The one with the most flags that shape a mesh; in a tie the first of ``names``.
+    """
+    tool = tool_of_overrides(words)
+    if tool is not None:
+        return tool
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
-    if flags & {"--deepspeed", "--deepspeed_config", "--deepspeed-config"}:
+    if flags & {"--deepspeed", "--deepspeed_config", "--deepspeed-config"} and "deepspeed" in names:
         return Program("deepspeed")
     best, most = None, 0
-    for name in FRAMEWORKS:
+    for name in names if flags else ():
         known = framework(name)
-        spellings = {
-            spelling
-            for flag in known.flags
-            if flag.shapes and flag.dest != "config_file"
-            for spelling in flag.spellings
-            if len(spelling) > 6
-        }
         plain = {flag.replace("_", "-") for flag in flags} if known.dialect.underscores else flags
-        score = len(spellings & plain)
+        score = len(_long_spellings(name) & plain)
         if score > most:
             best, most = name, score
     return Program(best) if best is not None else None
+
+
+@cache
+def _long_spellings(name: str) -> frozenset[str]:
+    """The long flags of a framework that shape a mesh."""
+    return frozenset(
+        spelling
+        for flag in framework(name).flags
+        if flag.shapes
+        for spelling in flag.spellings
+        if len(spelling) > 6
+    )
 
 
 _MEGATRON_KEYS = frozenset(

@@ -64,7 +64,10 @@ def difference(first: Process, second: Process) -> str:
     one, two = shaping_values(first), shaping_values(second)
     flags = {flag.dest: flag for flag in framework(first.framework).flags}
     for dest in dict.fromkeys([*one, *two]):
-        if one.get(dest) != two.get(dest):
-            ways = " or ".join("not given" if values.get(dest) is None else str(values[dest]) for values in (one, two))
+        values = [each.get(dest, flags[dest].default) for each in (one, two)]
+        if values[0] != values[1]:
+            ways = " or ".join(
+                "not given" if each.get(dest) is None else str(each[dest]) for each in (one, two)
+            )
             return f"{flags[dest].name} ({ways})"
     return ""

@@ -19,7 +19,6 @@ from tracer.frameworks.launch.grammar import (
     Case,
     Command,
     For,
-    Function,
     If,
     Node,
     While,
@@ -138,7 +137,7 @@ class _Reader:
         for before, node in block.items:
             if self.ended or len(self.commands) >= MAX_COMMANDS:
                 break
-            if before == "&&" and truth is False or before == "||" and truth is True:
+            if (before == "&&" and truth is False) or (before == "||" and truth is True):
                 continue
             if before in ("&&", "||") and truth is None:
                 self._either([node, None], ())
@@ -308,9 +307,7 @@ class _Reader:
         here = self._here(command)
         if len(self.commands) < MAX_COMMANDS:
             plain = {
-                key: value
-                for key, value in self.variables.items()
-                if isinstance(value, str) and key != "@"
+                key: value for key, value in self.variables.items() if isinstance(value, str) and key != "@"
             }
             self.commands.append(ShellCommand(tuple(fields), plain, dict(self.files), here))
         # A command that is not known may fail: "||" is for failures, which a launch that works has not.

@@ -91,6 +91,8 @@ def unwrap(words: Sequence[str], env: Mapping[str, str], counts: Counts) -> Unwr
             return _programmed(found, program, rest[1:])
         if base in LAUNCHERS:
             _launch(found, base)
+            if found.program is not None:
+                return found
             if found.words and not found.words[0].startswith("-") and _is_script(found.words[0]):
                 return _scripted(found)
             continue
