@@ -121,7 +121,7 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
         word = words[place]
         option, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("--") and not equals and len(option) > 1:
-            option, value, equals = _stuck(launcher, option, value)
+            option, value, equals = _stuck(launcher, option, isinstance(word, Unread))
         option = option if len(option) == 1 else option.replace("_", "-")
         if name in ("deepspeed",) and option not in _DEEPSPEED_OPTIONS:
             break
@@ -138,6 +138,8 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
                 asks[option] = value
         elif option in ("map-by", "ppr") and value.startswith("ppr:"):
             found["per_node"] = whole(value.split(":")[1])
+    if name == "deepspeed" and "per_node" in found and not {"--hostfile", "-H"} & set(words[:place]):
+        found.setdefault("nodes", 1)
     if name.startswith("torch"):
         found.setdefault("nodes", 1)
         found.setdefault("per_node", 1)
@@ -147,13 +149,13 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
     return counts, min(place, len(words))
 
 
-def _stuck(launcher: Launcher, option: str, value: str) -> tuple[str, str, str]:
-    """``-N4`` as ``-N`` and 4, and ``-lu`` as switches; other single-dash words as they are."""
-    if option[0] in launcher.meanings and option[1:].isdecimal():
+def _stuck(launcher: Launcher, option: str, unread: bool) -> tuple[str, str, str]:
+    """``-N4`` or ``-N$NODES`` as -N and its value, and ``-lu`` as switches; other words as they are."""
+    if option[0] in launcher.meanings and (option[1:].isdecimal() or unread):
         return option[0], option[1:], "="
     if option not in launcher.meanings and len(option) < 4 and all(one in launcher.lone for one in option):
-        return option[0], value, "="
-    return option, value, ""
+        return option[0], "", "="
+    return option, "", ""
 
 
 _DEEPSPEED_OPTIONS = LAUNCHERS["deepspeed"].lone | {

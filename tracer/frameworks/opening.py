@@ -229,7 +229,7 @@ def _check_config(
     process: Process, parsed: Parsed, shaping: list[str], known: Framework, table: FlagTable
 ) -> None:
     """A configuration file that is named and not here: refused where it decides the sizes, else said."""
-    registry = process.env.get("CONFIG") if known.name == "torchtitan" else None
+    registry = _registry_entry(process) if known.name == "torchtitan" else None
     path = process.config or registry or ""
     if known.name == "torchtitan" and not path:
         path = process.env.get("CONFIG_FILE", "")
@@ -256,6 +256,16 @@ def _check_config(
             "give it as --file, beside the flags",
         )
     )
+
+
+def _registry_entry(process: Process) -> str | None:
+    """torchtitan's ``CONFIG=llama3_70b`` or ``--config llama3_70b``: a function of its Python registry."""
+    words = process.words
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == "--config":
+            return value if equals else words[place + 1] if place + 1 < len(words) else ""
+    return process.env.get("CONFIG")
 
 
 def _check_strays(process: Process, parsed: Parsed, shaping: list[str]) -> None:

@@ -126,13 +126,26 @@ def read_launch(
         reader.command(words, {}, Counts(), {})
         return reader.launch()
     _check_text(given, filename)
-    kind = _kind(given, filename)
+    given, fenced = _unfenced(given, filename)
+    if fenced:
+        reader.given.append("Markdown")
+    kind = _kind(given, None if fenced else filename)
     if kind in _CONFIG_SUFFIXES:
         reader.documents(given, kind, filename or "text")
     else:
         reader.given.append("shell script" if "\n" in given.strip() else "command line")
         reader.shell(given, {}, Counts())
     return reader.launch()
+
+
+def _unfenced(text: str, filename: str | None) -> tuple[str, bool]:
+    """The code blocks of a Markdown page alone, when the text has any; prose is no shell."""
+    blocks = re.findall(r"(?ms)^[ \t]*```([^\n`]*)\n(.*?)^[ \t]*```[ \t]*$", text)
+    outside = re.sub(r"(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$", "", text).strip()
+    if not blocks or (filename is None and not outside and len(blocks) == 1):
+        return (blocks[0][1], False) if blocks else (text, False)
+    shell = [body for kind, body in blocks if kind.strip() in ("", "bash", "sh", "shell", "console", "zsh")]
+    return "\n".join(shell or [body for _, body in blocks]), True
 
 
 def _hint(name: str | None) -> str | None:
@@ -201,7 +214,7 @@ class _Collector:
     inside: int = 0
 
     def shell(
-        self, text: str, env: Mapping[str, str], counts: Counts, arguments: Sequence[str] = (), role: str = ""
+        self, text: str, env: Mapping[str, Value], counts: Counts, arguments: Sequence[str] = (), role: str = ""
     ) -> None:
         """The commands of a shell text; ``env`` are variables set outside of it."""
         if self.inside > MAX_INSIDE:
@@ -212,7 +225,7 @@ class _Collector:
                 "give the inner one",
             )
         self.inside += 1
-        script = read_script(text, {**env, **self.pins}, tuple(arguments))
+        script = read_script(text, self.pins, tuple(arguments), env)
         header = Counts()
         if script.sbatch:
             self._say("Slurm batch script")
@@ -316,6 +329,8 @@ class _Collector:
             inner = program_of_flags(found.arguments)
             if inner is not None and inner.framework not in ("accelerate", "deepspeed"):
                 program, words = inner, list(found.arguments)
+        if program is not None and program.framework == "megatron" and not program.adapter:
+            program = tool_of_overrides(words) or program
         if program is None or (
             program.framework == "megatron" and program.adapter == "" and found.launcher == "deepspeed"
         ):
@@ -428,7 +443,7 @@ class _Collector:
         before = len(self.processes)
         text = [*words]
         if any("$" in word for word in words) and not _is_shell_text(words):
-            expanded = read_script(_quoted_words(words), {**pod.env, **self.pins})
+            expanded = read_script(_quoted_words(words), self.pins, (), pod.env)
             text = list(expanded.commands[0].words) if expanded.commands else text
         self.command(text, pod.env, header, {}, None, pod.role, image, pod)
         for place in range(before, len(self.processes)):

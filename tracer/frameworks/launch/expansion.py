@@ -6,7 +6,7 @@ A value that nothing sets stays as it was typed, as an :class:`Unread`: whoever 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -23,14 +23,20 @@ _RANGE = re.compile(r"(.*)\{(-?\d{1,6})\.\.(-?\d{1,6})\}(.*)")
 
 
 class Unread(str):
-    """A word as typed whose value is not known; ``missing`` names the variables that would give it."""
+    """A word as typed whose value is not known.
 
-    __slots__ = ("missing",)
+    ``missing`` names the variables that would give it; ``fields`` are the words that it splits into where
+    it is a text of several, of which some are known (``"--nnodes 2 --node_rank $RANK"``).
+    """
+
+    __slots__ = ("fields", "missing")
     missing: tuple[str, ...]
+    fields: tuple[str, ...]
 
-    def __new__(cls, typed: str, missing: tuple[str, ...] = ()) -> Unread:
+    def __new__(cls, typed: str, missing: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> Unread:
         made = super().__new__(cls, typed)
         made.missing = missing
+        made.fields = fields
         return made
 
 
@@ -45,8 +51,46 @@ class Undecided(Unread):
     ) -> Undecided:
         made = str.__new__(cls, typed)
         made.missing = missing
+        made.fields = ()
         made.options = options
         return made
+
+
+def split_fields(parts: Sequence[str]) -> tuple[str, ...]:
+    """Texts that stand together split at their white space; a field with an unread part is unread."""
+    done: list[str] = []
+    current: list[str] = []
+
+    def end() -> None:
+        if current:
+            done.append(_one_field(current))
+            current.clear()
+
+    for part in parts:
+        if isinstance(part, Unread) and not part.fields:
+            current.append(part)
+            continue
+        words: Sequence[str] = part.fields if isinstance(part, Unread) else part.split()
+        if part[:1].isspace():
+            end()
+        for number, word in enumerate(words):
+            if number:
+                end()
+            current.append(word)
+        if part[-1:].isspace() or (not words and part):
+            end()
+    end()
+    return tuple(done)
+
+
+def _one_field(parts: list[str]) -> str:
+    if len(parts) == 1:
+        return parts[0]
+    unread = [part for part in parts if isinstance(part, Unread)]
+    typed = "".join(parts)
+    if not unread:
+        return typed
+    return Unread(typed, tuple(dict.fromkeys(name for part in unread for name in part.missing)))
 
 
 Value = str | tuple[str, ...]
@@ -102,12 +146,15 @@ class Expander:
     def joined(self, pieces: tuple[Piece, ...], typed: str) -> str:
         """Pieces as one text; Unread where a part is."""
         parts = [self.text_of(piece) for piece in pieces]
+        if len(pieces) == 1 and pieces[0].text in ("@", "*") and not parts[0] and pieces[0].typed[0] == "$":
+            return Unread(typed)
         unread = [part for part in parts if isinstance(part, Unread)]
         if not unread:
             return "".join(parts)[:MAX_FIELD]
         if len(parts) == 1:
             return parts[0]
-        return Unread(typed, tuple(dict.fromkeys(name for part in unread for name in part.missing)))
+        missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
+        return Unread(typed, missing, split_fields(parts))
 
     def text_of(self, piece: Piece) -> str:
         """One piece as text."""
@@ -124,7 +171,7 @@ class Expander:
             return values[0]
         unread = [value for value in values if isinstance(value, Unread)]
         if unread:
-            return Unread(piece.typed, unread[0].missing)
+            return Unread(piece.typed, unread[0].missing, tuple(values))
         return " ".join(values)
 
     def arithmetic(self, text: str, typed: str) -> str:
@@ -208,6 +255,8 @@ class Expander:
                 return Unread("$0")
             return arguments[place - 1] if isinstance(arguments, tuple) and place <= len(arguments) else None
         value = self.look_up(name)
+        if isinstance(value, Unread) and not isinstance(value, Undecided):
+            return Unread(f"${name}", (name,), value.fields)  # the name nearest to the launch is asked for
         if isinstance(value, tuple):
             if index in ("@", "*"):
                 return value
@@ -300,7 +349,9 @@ def _names_all(text: str) -> bool:
 
 
 def _split(value: str) -> list[str]:
-    return [value] if isinstance(value, Unread) else value.split()
+    if isinstance(value, Unread):
+        return list(value.fields) or [value]
+    return value.split()
 
 
 def _trimmed(value: str, operator: str, pattern: str) -> str:

@@ -198,7 +198,7 @@ class _Parser:
             pass
 
     def _redirect(self, command: Command) -> bool:
-        """Read one redirection into the command, with the number of the file before it."""
+        """Read one redirection into the command."""
         if self.place >= len(self.tokens):
             return False
         token = self.tokens[self.place]
@@ -208,8 +208,6 @@ class _Parser:
             return True
         if not isinstance(token, Operator) or token.text not in REDIRECTS:
             return False
-        if command.words and (command.words[-1].plain or "").isdecimal() and token.text != "<<<":
-            command.words.pop()
         self.place += 1
         if self.place < len(self.tokens):
             target = self.tokens[self.place]

@@ -56,6 +56,7 @@ class _Context:
     name: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    serves: bool = False
 
 
 def is_manifest(document: object) -> str:
@@ -147,6 +148,7 @@ def _deeper(node: Mapping[str, object], key: str, context: _Context) -> _Context
         name=name if isinstance(name, str) else context.name,
         env={**context.env, **_environment(node.get("envs")), **env},
         words=words or context.words,
+        serves=context.serves or node.get("kind") == "LLMInferenceService",
     )
 
 
@@ -217,7 +219,8 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
     named = "modelCommand" in node or "modelFormat" in node
     if not (image or named or ("name" in node and ("command" in node or "args" in node))):
         return None
-    if not any(key in node for key in ("command", "args", "entrypoint", "modelCommand")):
+    runs = any(isinstance(node.get(key), str | list) for key in ("command", "args", "entrypoint"))
+    if not (runs or "modelCommand" in node or (context.serves and context.words)):
         return None
     env = {**context.env, **_environment(node.get("env")), **_environment(node.get("environment"))}
     env.setdefault("LWS_GROUP_SIZE", str(context.size))
@@ -226,7 +229,7 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
         *_strings(node.get("command"), env),
         *_strings(node.get("args"), env),
     ]
-    if node.get("modelCommand") == "vllmServe" or (isinstance(node.get("modelFormat"), dict) and not image):
+    if node.get("modelCommand") == "vllmServe" or (context.serves and not runs) or (isinstance(node.get("modelFormat"), dict) and not image):
         words = ["vllm", "serve", *context.words, *words]
     return Pod(
         tuple(words),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from tracer.frameworks.launch.conditions import Truth, test_holds
-from tracer.frameworks.launch.expansion import Expander, Undecided, Unread, Value
+from tracer.frameworks.launch.expansion import Expander, Undecided, Unread, Value, split_fields
 from tracer.frameworks.launch.grammar import (
     Block,
     Case,
@@ -30,6 +30,7 @@ MAX_STEPS = 20_000
 MAX_COMMANDS = 512
 MAX_ROUNDS = 64
 MAX_CALLS = 8
+MAX_FILE = 400_000
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=", re.DOTALL)
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SBATCH = re.compile(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
@@ -43,7 +44,7 @@ class ShellCommand:
     """
 
     words: tuple[str, ...]
-    variables: Mapping[str, str]
+    variables: Mapping[str, Value]
     files: Mapping[str, str]
     here: str | None = None
 
@@ -57,8 +58,16 @@ class Script:
     sbatch: tuple[str, ...] = ()
 
 
-def read_script(text: str, pinned: Mapping[str, str], arguments: tuple[str, ...] = ()) -> Script:
-    """The commands of a shell text; ``pinned`` are values that the caller gives (``--set``).
+def read_script(
+    text: str,
+    pinned: Mapping[str, str],
+    arguments: tuple[str, ...] = (),
+    outside: Mapping[str, Value] | None = None,
+) -> Script:
+    """The commands of a shell text.
+
+    ``pinned`` are values that the caller gives (``--set``) and that win over the text's own; ``outside``
+    are variables of what starts this text.
 
     Raises:
         ConfigError: for quotes that do not close, and texts above the bounds.
@@ -66,6 +75,7 @@ def read_script(text: str, pinned: Mapping[str, str], arguments: tuple[str, ...]
     block = parse_shell(tokens_of(text))
     directives = tuple(_SBATCH.findall(text))
     reader = _Reader(pinned)
+    reader.variables.update(outside or {})
     reader.variables["@"] = arguments
     reader.variables.update(slurm_variables(directives))
     reader.block(block)
@@ -286,13 +296,18 @@ class _Reader:
         if name in ("exit", "return"):
             self.ended = self.ended or name == "exit"
             return None
-        if name in ("true", ":", "echo", "printf", "cd", "set", "wait", "sleep", "pip", "mkdir"):
+        if name in ("echo", "printf"):
+            self._write(command, [name], _echoed(fields))
+            return True
+        if name in ("true", ":", "printf", "cd", "set", "wait", "sleep", "pip", "mkdir"):
             return True
         if name == "false":
             return False
         if name in ("read", "mapfile", "readarray", "unset", "getopts", "source", ".", "let", "shift"):
             return self._builtin(name, fields[1:])
         if name == "eval":
+            if any(isinstance(word, Unread) for word in fields[1:]):
+                return self._run(command, fields[1:], environment)
             self._nested(" ".join(fields[1:]))
             return None
         if name in self.functions and self.calls < MAX_CALLS:
@@ -306,9 +321,7 @@ class _Reader:
         self._write(command, fields)
         here = self._here(command)
         if len(self.commands) < MAX_COMMANDS:
-            plain = {
-                key: value for key, value in self.variables.items() if isinstance(value, str) and key != "@"
-            }
+            plain = {key: value for key, value in self.variables.items() if key != "@"}
             self.commands.append(ShellCommand(tuple(fields), plain, dict(self.files), here))
         # A command that is not known may fail: "||" is for failures, which a launch that works has not.
         return None if name in ("grep", "command", "which", "type", "nvidia-smi", "((") else True
@@ -349,19 +362,21 @@ class _Reader:
                 return self.expander.text(target)
         return None
 
-    def _write(self, command: Command, fields: list[str]) -> None:
-        """Keep what ``cat > file <<END`` or ``tee file <<END`` writes."""
-        body = self._here(command)
-        if body is None or (fields and fields[0] not in ("cat", "tee", "sudo")):
+    def _write(self, command: Command, fields: list[str], echoed: str | None = None) -> None:
+        """Keep what ``cat > file <<END``, ``tee file <<END`` or ``echo -e "..." > file`` writes."""
+        body = echoed if echoed is not None else self._here(command)
+        if body is None or (fields and fields[0] not in ("cat", "tee", "sudo", "echo", "printf")):
             return
         targets = [
-            self.expander.text(target)
+            (operator, self.expander.text(target))
             for operator, target in command.redirects
             if operator in (">", ">>", ">|") and isinstance(target, Word)
         ]
-        targets += [word for word in fields[1:] if fields[0] != "cat" and not word.startswith("-")]
-        for target in targets:
-            self.files[target] = body
+        if fields and fields[0] in ("tee", "sudo"):
+            targets += [(">", word) for word in fields[1:] if not word.startswith("-")]
+        for operator, target in targets:
+            before = self.files.get(target, "") if operator == ">>" else ""
+            self.files[target] = (before + body)[:MAX_FILE]
 
     def _assign(self, word: Word) -> None:
         """``NAME=value``, ``NAME+=value``, ``NAME=(...)``, ``NAME[i]=value``."""
@@ -410,12 +425,15 @@ def _appended(name: str, old: str, more: str) -> str:
         return Undecided(str(old), old.missing, options)
     parts = [part for part in (old, more) if isinstance(part, Unread)]
     if parts:
-        return Undecided(
-            f"${{{name}}}", tuple(dict.fromkeys(n for part in parts for n in part.missing)),
-            ((*old.split(), *([more] if isinstance(more, Unread) else more.split())),)
-            if not isinstance(old, Unread) else ((old, *([more] if isinstance(more, Unread) else more.split())),),
-        )  # fmt: skip
+        missing = tuple(dict.fromkeys(each for part in parts for each in part.missing))
+        return Unread(f"${name}", missing, split_fields((old, more)))
     return old + more
+
+
+def _echoed(fields: list[str]) -> str:
+    """What ``echo`` and ``printf`` print, with their backslash letters."""
+    words = [word for word in fields[1:] if word not in ("-e", "-n", "-ne", "-en", "-E")]
+    return " ".join(words).replace("\\n", "\n").replace("\\t", "\t") + "\n"
 
 
 def _is_assignment(word: Word) -> bool:
@@ -448,4 +466,6 @@ def _as_words(value: Value | None) -> tuple[str, ...]:
         return ()
     if isinstance(value, tuple):
         return value
-    return (value,) if isinstance(value, Unread) else tuple(value.split())
+    if isinstance(value, Unread):
+        return value.fields or (value,)
+    return tuple(value.split())

@@ -20,6 +20,8 @@ _IN_DOUBLE = re.compile(r"[^\\\"$`]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=$")
 _PLACEHOLDER = re.compile(r"<[A-Za-z_][^<>\n|&;\"'$`]{0,60}>")
+#: A backslash that ends a line, also with spaces or a comment after it, which bash would not take.
+_CONTINUED = re.compile(r"\\[ \t]*(?:[ \t]#[^\n]*)?(?:\n|\Z)")
 _OPERATOR = re.compile(r"<<<|<<-|&>>|;;&|<<|>>|&&|\|\||;;|;&|&>|>&|<&|>\||\|&|[|&;()<>\n]")
 REDIRECTS = frozenset({"<<<", "<<-", "&>>", "<<", ">>", "&>", ">&", "<&", ">|", "<", ">"})
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
@@ -140,15 +142,17 @@ class _Lexer:
                 yield Operator("\n")
             elif letter.isspace():
                 self.place += 1
-            elif letter == "\\" and self.text.startswith("\\\n", self.place):
-                self.place += 2
+            elif letter == "\\" and (found := _CONTINUED.match(self.text, self.place)):
+                self.place = found.end()
             elif letter == "#":
                 end = self.text.find("\n", self.place)
                 self.place = len(self.text) if end < 0 else end
             elif letter in "|&;()<>" and not self._starts_word():
                 yield from self._operator()
             else:
-                yield self._word()
+                word = self._word()
+                if not ((word.plain or "").isdecimal() and self.text[self.place : self.place + 1] in ("<", ">")):
+                    yield word  # a number right before a redirection is its file, not a word
         self._read_bodies()
 
     def _starts_word(self) -> bool:

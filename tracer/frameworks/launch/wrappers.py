@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tracer.frameworks.launch.expansion import Unread
 from tracer.frameworks.launch.programs import Program, module_program, script_program, word_program
@@ -106,7 +106,9 @@ def unwrap(words: Sequence[str], env: Mapping[str, str], counts: Counts) -> Unwr
             continue
         kind = _SAME.get(base, base)
         if kind not in _NO_VALUE:
-            return _other(found, image)
+            if _other(found, image):
+                continue
+            return found
         image = _strip(found, kind) or image
         found.wrappers += (base,)
         if found.script is not None:
@@ -120,16 +122,42 @@ def _programmed(found: Unwrapped, program: Program, rest: Sequence[str]) -> Unwr
     return found
 
 
-def _other(found: Unwrapped, image: Program | None) -> Unwrapped:
-    """A word that is neither a wrapper nor a known program: a script, or the image's own entry point."""
+def _other(found: Unwrapped, image: Program | None) -> bool:
+    """A word that is neither a wrapper nor a known program; whether what it wraps follows.
+
+    A script of one's own (``./with_env.sh python3 -m sglang.launch_server``) wraps what comes after it.
+    """
     word = found.words[0]
+    place = _inner(found.words)
+    if place is not None:
+        found.wrappers += (found.name,)
+        found.words = found.words[place:]
+        return True
     if _is_script(word):
-        return _scripted(found)
-    if image is not None:
+        _scripted(found)
+    elif image is not None:
         found.program = image
-        return found
-    found.words = found.words[1:]
-    return found
+    else:
+        found.words = found.words[1:]
+    return False
+
+
+def _inner(words: Sequence[str]) -> int | None:
+    """Where a known program or launcher stands behind an unknown word, before its first flag but one."""
+    if script_program(words[0].rsplit("/", 1)[-1]) is not None:
+        return None
+    for place, word in enumerate(words[1:MAX_WRAPPED], 1):
+        base = word.rsplit("/", 1)[-1]
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if isinstance(word, Unread) or "://" in word:
+            continue
+        if base in LAUNCHERS and base != "accelerate" and after:
+            return place
+        if _PYTHON.match(base) and (after in ("-m", "-u") or after.endswith(".py")):
+            return place
+        if (base in ("vllm", "sglang") and after == "serve") or base in ("trtllm-serve", "trtllm-bench"):
+            return place
+    return None
 
 
 def _is_script(word: str) -> bool:
@@ -271,13 +299,3 @@ def image_program(image: str) -> Program | None:
     if name in ("vllm-openai", "vllm-openai-rocm", "vllm-cpu", "vllm"):
         return Program("vllm")
     return None
-
-
-def with_header(found: Unwrapped, header: Counts) -> Unwrapped:
-    """Counts of a batch header for what its launchers left open."""
-    return replace(found, counts=header.under(found.counts))
-
-
-def flags_only(words: Sequence[str]) -> Iterator[str]:
-    """The words that are flags."""
-    return (word for word in words if word.startswith("-") and len(word) > 1 and not isinstance(word, Unread))
