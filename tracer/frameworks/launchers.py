@@ -49,9 +49,10 @@ LAUNCHERS: dict[str, Launcher] = {
         ),
     ),
     "mpirun": Launcher(
-        {"np": "tasks", "n": "tasks", "c": "tasks", "npernode": "per_node", "N": "per_node", "ppn": "per_node"},
-        frozenset({"oversubscribe", "allow-run-as-root", "tag-output", "report-bindings", "q", "v"})
-        | frozenset({"display-map", "bynode", "nooversubscribe", "nolocal", "use-hwthread-cpus", "prefix-output"}),
+        {"np": "tasks", "n": "tasks", "c": "tasks",
+         "npernode": "per_node", "N": "per_node", "ppn": "per_node"},
+        frozenset({"oversubscribe", "allow-run-as-root", "tag-output", "report-bindings", "q", "v", "bynode"})
+        | frozenset({"display-map", "nooversubscribe", "nolocal", "use-hwthread-cpus", "prefix-output"}),
         frozenset({"mca", "gmca", "omca", "pmca", "genv"}),
     ),
     "srun": Launcher(
@@ -110,7 +111,8 @@ class Counts:
 
     def changed(self, **counts: int | None) -> Counts:
         """These counts with some replaced where the new ones are known."""
-        return replace(self, **{name: count for name, count in counts.items() if count is not None})
+        kept = {name: counts.get(name) or getattr(self, name) for name in ("nodes", "per_node", "tasks")}
+        return replace(self, nodes=kept["nodes"], per_node=kept["per_node"], tasks=kept["tasks"])
 
 
 def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:

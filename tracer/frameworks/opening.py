@@ -259,7 +259,7 @@ def _check_config(
 
 
 def _registry_entry(process: Process) -> str | None:
-    """torchtitan's ``CONFIG=llama3_70b`` or ``--config llama3_70b``: a function of its Python registry."""
+    """The ``CONFIG=llama3_70b`` or ``--config llama3_70b`` of torchtitan: a function of its registry."""
     words = process.words
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -358,7 +358,8 @@ def _gpus(gpus: int | None, process: Process) -> int | None:
         raise ConfigError(
             "gpus",
             gpus,
-            f"does not fit the launch line, whose {process.launcher or 'environment'} starts {said} processes",
+            f"does not fit the launch line, whose {process.launcher or 'environment'} starts {said} "
+            "processes",
             f"try --gpus {said}",
         )
     return gpus
@@ -369,7 +370,11 @@ def _check_asks(process: Process, gpus: int | None) -> None:
     if gpus is not None or not process.counts.asks:
         return
     option, word = next(iter(process.counts.asks.items()))
-    name = option if option.isupper() or "." in option else f"{'-' if len(option) == 1 else '--'}{option}"
+    name = (
+        option
+        if (len(option) > 1 and option.isupper()) or "." in option
+        else f"{'-' if len(option) == 1 else '--'}{option}"
+    )
     error = unread_error(name, Unread(word, word.missing))
     raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
 

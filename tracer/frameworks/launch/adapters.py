@@ -67,10 +67,39 @@ def megatron_swift(process: Process) -> Process:
     )
     note = Note(
         "tool_defaults",
-        "ms-swift's own defaults are taken: expert_tensor_parallel_size 1, moe_token_dispatcher_type alltoall",
+        "ms-swift's own defaults are taken: expert_tensor_parallel_size 1, moe_token_dispatcher_type "
+        "alltoall",
         "give the flags to change them",
     )
     return replace(process, words=(*extra, *words), counts=counts, notes=(*process.notes, note))
+
+
+def slime(process: Process) -> list[Process]:
+    """slime: Megatron trains on ``--actor-num-nodes`` nodes; SGLang engines generate.
+
+    The flags of an engine are SGLang's with ``--sglang-`` before them.
+    """
+    values: dict[str, object] = {}
+    engine: list[str] = []
+    words = process.words
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        after = words[place + 1] if place + 1 < len(words) else ""
+        given = (
+            Unread(value, word.missing) if equals and isinstance(word, Unread) else value if equals else after
+        )
+        values[name] = given
+        if name.startswith("--sglang-"):
+            engine += [f"--{name[9:]}", *([given] if equals or not after.startswith("--") else [])]
+    counts = _counts(values, process.counts, ("--actor-num-nodes",), ("--actor-num-gpus-per-node",))
+    found = [replace(process, counts=counts, role="actor", launcher="slime")]
+    size = values.get("--rollout-num-gpus-per-engine")
+    if isinstance(size, str):
+        tp = ("--tp-size", size)
+        found.append(
+            Process("sglang", (*tp, *engine), process.env, Counts(), "slime", "rollout", adapter="slime")
+        )
+    return found
 
 
 def _dashed(word: str) -> str:
@@ -154,7 +183,8 @@ def _verl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
     counted = _counts(values, counts, ("trainer.nnodes",), ("trainer.n_gpus_per_node",))
     found: list[Process] = []
     for role, prefix in (
-        ("actor", f"{root}actor."), ("ref", f"{root}ref."), ("critic", "critic."), ("critic", "critic.model."),
+        ("actor", f"{root}actor."), ("ref", f"{root}ref."), ("critic", "critic."),
+        ("critic", "critic.model."),
     ):  # fmt: skip
         shaping = _below(values, f"{prefix}megatron.", f"{prefix}engine.")
         if shaping:
@@ -207,7 +237,8 @@ def _verl_rollout(values: Values, prefix: str, counts: Counts, env: Mapping[str,
     expert = values.get(f"{prefix}expert_parallel_size")
     if engine == "sglang":
         tables: dict[str, object] = {
-            "tp_size": given.get("tensor_parallel_size", 1), "pp_size": given.get("pipeline_parallel_size", 1),
+            "tp_size": given.get("tensor_parallel_size", 1),
+            "pp_size": given.get("pipeline_parallel_size", 1),
         }  # fmt: skip
         if str(given.get("data_parallel_size", "1")) != "1":
             raise ConfigError(

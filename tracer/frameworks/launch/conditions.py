@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from tracer.frameworks.launch.expansion import Expander, Unread
 from tracer.frameworks.launch.words import PieceKind, Word
@@ -31,11 +32,8 @@ def test_holds(words: list[Word], expander: Expander) -> Truth:
         places = [i for i, word in enumerate(words) if word.plain == joiner and 0 < i < len(words) - 1]
         if places:
             edges = [-1, *places, len(words)]
-            parts = [
-                test_holds(words[start + 1 : stop], expander)
-                for start, stop in zip(edges, edges[1:], strict=False)
-            ]
-            if (True if whole is any else False) in parts:
+            parts = [test_holds(words[start + 1 : stop], expander) for start, stop in pairwise(edges)]
+            if (whole is any) in parts:
                 return whole is any
             return None if None in parts else whole is all
     if words and words[0].plain == "!":

@@ -7,9 +7,10 @@ from typing import Any
 from tracer.errors import ConfigError
 
 MAX_TEXT = 400_000
-MAX_ALIASES = 200
+MAX_ALIASES = 64
 MAX_DOCUMENTS = 100
 MAX_DEPTH = 50
+MAX_DOTS = 300
 MAX_NODES = 60_000
 
 
@@ -30,6 +31,9 @@ def load_documents(text: str, suffix: str, name: str = "file") -> list[object]:
         return _yaml(text, name)
     import json
     import tomllib
+
+    if suffix == ".toml" and any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+        raise ConfigError(name, f"over {MAX_DOTS} dots", "are more than a key has", "shorten the key")
 
     try:
         return [tomllib.loads(text) if suffix == ".toml" else json.loads(text)]
@@ -80,9 +84,8 @@ def _template(name: str, text: str) -> ConfigError:
 
 def _check_events(yaml: Any, text: str, loader: Any, name: str) -> None:
     """Count aliases, documents, nodes and depth while parsing: nothing is built yet."""
-    aliases = documents = depth = nodes = 0
-    for event in yaml.parse(text, Loader=loader):
-        nodes += 1
+    aliases = documents = depth = 0
+    for nodes, event in enumerate(yaml.parse(text, Loader=loader), 1):
         if isinstance(event, yaml.AliasEvent):
             aliases += 1
         elif isinstance(event, yaml.DocumentStartEvent):

@@ -5,31 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import Any
 
 from tracer.errors import ConfigError, listed
-from tracer.frameworks.launch.adapters import adapted, megatron_swift
+from tracer.frameworks.launch.adapters import adapted, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.documents import load_documents
-from tracer.frameworks.launch.expansion import Undecided, Unread
+from tracer.frameworks.launch.expansion import Undecided, Unread, Value
 from tracer.frameworks.launch.manifests import Pod, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
-from tracer.frameworks.launch.sameness import difference, ways_of
-from tracer.frameworks.launch.script import ShellCommand, read_script, slurm_options, slurm_variables
-from tracer.frameworks.launch.words import MAX_CHARACTERS, MAX_WORDS
+from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
+from tracer.frameworks.launch.script import ShellCommand, read_script, slurm_options
+from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
+from tracer.frameworks.launch.texts import CONFIG_SUFFIXES, check_rendered, check_text, code_of, kind_of
+from tracer.frameworks.launch.words import MAX_WORDS
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
-from tracer.frameworks.launchers import Counts, whole
+from tracer.frameworks.launchers import Counts
 from tracer.frameworks.registry import FRAMEWORKS, framework
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
-SHELL_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".sub", ".zsh", ".cmd")
-_CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
-_KEY = re.compile(r"[\w.\"'/-]+\s*:(?:\s|$)")
-_SERVERS = frozenset({"vllm", "sglang"})
-_TASK_LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "horovodrun"})
 _NOT_LAUNCHES = frozenset(
     [
         "git",
@@ -125,12 +121,12 @@ def read_launch(
         reader.given.append("command")
         reader.command(words, {}, Counts(), {})
         return reader.launch()
-    _check_text(given, filename)
-    given, fenced = _unfenced(given, filename)
+    check_text(given, filename)
+    given, fenced = code_of(given, filename)
     if fenced:
         reader.given.append("Markdown")
-    kind = _kind(given, None if fenced else filename)
-    if kind in _CONFIG_SUFFIXES:
+    kind = kind_of(given, None if fenced else filename)
+    if kind in CONFIG_SUFFIXES:
         reader.documents(given, kind, filename or "text")
     else:
         reader.given.append("shell script" if "\n" in given.strip() else "command line")
@@ -138,66 +134,10 @@ def read_launch(
     return reader.launch()
 
 
-def _unfenced(text: str, filename: str | None) -> tuple[str, bool]:
-    """The code blocks of a Markdown page alone, when the text has any; prose is no shell."""
-    blocks = re.findall(r"(?ms)^[ \t]*```([^\n`]*)\n(.*?)^[ \t]*```[ \t]*$", text)
-    outside = re.sub(r"(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$", "", text).strip()
-    if not blocks or (filename is None and not outside and len(blocks) == 1):
-        return (blocks[0][1], False) if blocks else (text, False)
-    shell = [body for kind, body in blocks if kind.strip() in ("", "bash", "sh", "shell", "console", "zsh")]
-    return "\n".join(shell or [body for _, body in blocks]), True
-
-
 def _hint(name: str | None) -> str | None:
     if name is None:
         return None
     return framework(name).name
-
-
-def _check_text(text: str, filename: str | None) -> None:
-    name = filename or "text"
-    if len(text) > MAX_CHARACTERS:
-        raise ConfigError(
-            "flags",
-            f"{len(text)} characters",
-            f"are more than {MAX_CHARACTERS} characters",
-            "keep the launch",
-        )
-    sample = text[:4096]
-    odd = sum(1 for letter in sample if (letter < " " and letter not in "\n\r\t\f\x1b") or letter == "\ufffd")
-    if "\x00" in text or odd > len(sample) // 20 + 2:
-        raise ConfigError(
-            name, f"{len(text)} characters", "is not text", "give a script, a manifest or a config"
-        )
-
-
-def _kind(text: str, filename: str | None) -> str:
-    """``.yaml``, ``.toml``, ``.json`` or ``.sh``, by the file's ending, else by the text."""
-    suffix = PurePath(filename).suffix.lower() if filename else ""
-    if suffix in _CONFIG_SUFFIXES:
-        return suffix
-    if suffix in SHELL_SUFFIXES:
-        return ".sh"
-    if suffix in (".py", ".ipynb") or re.search(r"(?m)\A\s*(?:import|from) \w[\w.]*(?: import .+)?$", text):
-        raise ConfigError(
-            filename or "text",
-            text.strip().splitlines()[0] if text.strip() else "",
-            "is Python, which is not read: its values are known when it runs",
-            "give the line that launches it, or its flags: tokentrip from FRAMEWORK -- ...",
-        )
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    first = lines[0].strip() if lines else ""
-    if text.lstrip().startswith("#!"):
-        return ".sh"
-    if first.startswith("{") and re.match(r"\{\s*(\"|\}|$)", first):
-        return ".json"
-    if re.fullmatch(r"\[\[?[\w.\"-]+\]\]?(?:\s*#.*)?", first):
-        return ".toml"
-    if first == "---" or _KEY.match(first) or (first.startswith("- ") and len(lines) > 1 and ":" in first):
-        return ".yaml"
-    if re.match(r"[A-Za-z_][\w.-]* = ", first):
-        return ".toml"
-    return ".sh"
 
 
 @dataclass(slots=True)
@@ -210,11 +150,17 @@ class _Collector:
     processes: list[Process] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     clients: list[str] = field(default_factory=list)
-    loose: list[tuple[list[str], dict[str, str]]] = field(default_factory=list)
+    loose: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
+    in_pods: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
     inside: int = 0
 
     def shell(
-        self, text: str, env: Mapping[str, Value], counts: Counts, arguments: Sequence[str] = (), role: str = ""
+        self,
+        text: str,
+        env: Mapping[str, Value],
+        counts: Counts,
+        arguments: Sequence[str] = (),
+        role: str = "",
     ) -> None:
         """The commands of a shell text; ``env`` are variables set outside of it."""
         if self.inside > MAX_INSIDE:
@@ -244,7 +190,7 @@ class _Collector:
     def command(
         self,
         words: Sequence[str],
-        env: Mapping[str, str],
+        env: Mapping[str, Value],
         header: Counts,
         files: Mapping[str, str],
         here: str | None = None,
@@ -291,7 +237,7 @@ class _Collector:
             return
         self._launch(found, program, files, role, pod)
 
-    def _each_way(self, words: Sequence[str], env: Mapping[str, str], *rest: Any) -> None:
+    def _each_way(self, words: Sequence[str], env: Mapping[str, Value], *rest: Any) -> None:
         """A command whose words a branch decides: fine where every way launches the same mesh."""
         ways: list[list[Process]] = []
         for way in ways_of(words):
@@ -299,23 +245,24 @@ class _Collector:
             inner.command(way, env, *rest)
             ways.append(inner.processes)
         first = ways[0]
+        known = [shaping_values(process) for process in first] if len(ways) > 1 else []
         for other in ways[1:]:
             if len(other) != len(first):
                 raise _branching(words, "what it launches")
-            for one, two in zip(first, other, strict=True):
-                differs = difference(one, two)
+            for one, two, values in zip(first, other, known, strict=True):
+                differs = difference(one, two, values)
                 if differs:
                     raise _branching(words, differs)
         self.processes += first
 
     def _under_tasks(self, before: int, outer: Unwrapped) -> None:
         """Give processes read inside ``srun bash -c`` the counts of the srun outside."""
-        if outer.launcher not in _TASK_LAUNCHERS:
+        if outer.launcher not in TASK_LAUNCHERS:
             return
         for place in range(before, len(self.processes)):
             process = self.processes[place]
             counts = outer.counts.under(process.counts)
-            self.processes[place] = _settled(
+            self.processes[place] = settled(
                 replace(process, counts=counts, launcher=process.launcher or outer.launcher)
             )
 
@@ -343,17 +290,17 @@ class _Collector:
             return
         for wrapper in found.wrappers:
             self._say(wrapper)
-        config, tables = _config(words, program.framework, files)
+        config, tables = config_of(words, program.framework, files)
         process = Process(
-            program.framework, tuple(words), found.env, found.counts, found.launcher, role, tables,
+            program.framework, tuple(words), _texts(found.env), found.counts, found.launcher, role, tables,
             config="" if tables is not None else config, adapter=program.adapter,
         )  # fmt: skip
         if pod is not None:
-            process = _in_pods(process, pod)
+            process = in_pods(process, pod)
         self._add(process)
 
     def _unnamed(self, found: Unwrapped, words: list[str]) -> Program | None:
-        """The framework of a script whose name says nothing: the launcher's, the hint, or that of its flags."""
+        """The framework of a script whose name says nothing: by launcher, by the hint, or by its flags."""
         if not found.name and not found.launcher:
             return None if self.hint is None else Program(self.hint)
         tool = tool_of_overrides(words)
@@ -387,10 +334,14 @@ class _Collector:
                 )
             self.processes += disaggregated(process.tables)
             return
+        elif process.adapter == "slime":
+            self._say("slime")
+            self.processes += slime(process)
+            return
         elif process.framework == "maxtext":
-            values = {key: value for key, value in overrides(process.words).items()}
+            values = overrides(process.words)
             process = replace(process, tables={**(process.tables or {}), **values}, words=())
-        self.processes.append(_settled(process))
+        self.processes.append(settled(process))
 
     def documents(self, text: str, suffix: str, name: str) -> None:
         """A configuration file: manifests, or the settings of one framework."""
@@ -403,7 +354,7 @@ class _Collector:
         if manifest:
             if manifest not in self.given:
                 self._say(manifest)
-            _check_rendered(document, name)
+            check_rendered(document, name)
             for pod in pods_of(document):
                 self.pod(pod)
             self._serve_config(document, name)
@@ -440,31 +391,35 @@ class _Collector:
             self.shell(words[0], pod.env, Counts(gpus_per_node=pod.gpus), (), pod.role)
             return
         header = Counts(gpus_per_node=pod.gpus)
-        before = len(self.processes)
+        before, loose = len(self.processes), len(self.loose)
         text = [*words]
         if any("$" in word for word in words) and not _is_shell_text(words):
             expanded = read_script(_quoted_words(words), self.pins, (), pod.env)
             text = list(expanded.commands[0].words) if expanded.commands else text
         self.command(text, pod.env, header, {}, None, pod.role, image, pod)
         for place in range(before, len(self.processes)):
-            self.processes[place] = _in_pods(self.processes[place], pod)
+            self.processes[place] = in_pods(self.processes[place], pod)
+        self.in_pods += self.loose[loose:]
+        del self.loose[loose:]
 
     def _say(self, what: str) -> None:
-        if what not in self.given:
+        if what not in self.given and what not in ("exec", "nohup", "time", "command"):
             self.given.append(what)
 
     def launch(self) -> Launch:
         """All that was gathered; flags without a program go to the one launch there is."""
-        for words, env in self.loose:
+        for words, env in self.loose or ([] if self.processes else self.in_pods):
             if len(self.processes) == 1:
                 only = self.processes[0]
-                self.processes[0] = replace(only, words=(*only.words, *words), env={**env, **only.env})
+                self.processes[0] = replace(
+                    only, words=(*only.words, *words), env={**_texts(env), **only.env}
+                )
             elif not self.processes:
                 flagged = program_of_flags(words)
                 name = self.hint or (flagged.framework if flagged is not None else None)
                 if name is not None:
                     adapter = flagged.adapter if flagged is not None else ""
-                    self._add(Process(name, tuple(words), env, adapter=adapter))
+                    self._add(Process(name, tuple(words), _texts(env), adapter=adapter))
         if self.hint is not None and not self.processes and not self.seen and not self.clients:
             self.processes.append(Process(self.hint))
         if self.hint is not None:
@@ -475,11 +430,12 @@ class _Collector:
 
     def _only_hinted(self) -> None:
         fits = [process for process in self.processes if _fits(process, self.hint)]
+        starts = dict.fromkeys(one.framework for one in self.processes)
         if self.processes and not fits:
             raise ConfigError(
                 "framework",
                 self.hint,
-                f"does not fit the line, which starts {listed(dict.fromkeys(one.framework for one in self.processes))}",
+                f"does not fit the line, which starts {listed(starts)}",
                 "name that one",
             )
         self.processes = fits
@@ -497,7 +453,7 @@ class _Collector:
             return ConfigError(
                 "line",
                 ", ".join(seen[:6]),
-                f"does not say which framework it starts (read as {what}; no launch of one is among its commands)",
+                f"does not say which framework it starts (read as {what}; none of its commands launches one)",
                 f"name it: tokentrip from FRAMEWORK -- FLAGS; {known}",
             )
         return ConfigError(
@@ -522,50 +478,13 @@ def _branching(words: Sequence[str], differs: str) -> ConfigError:
 
 
 def _fits(process: Process, hint: str | None) -> bool:
-    if process.framework == hint or process.adapter in ("verl", "nemo-rl"):
-        return True
-    return False
+    """Whether a process is of the named framework; tools with several meshes always are."""
+    return process.framework == hint or process.adapter in ("verl", "nemo-rl", "slime")
 
 
-def _settled(process: Process) -> Process:
-    """Counts as the framework means them: a server starts its own workers, one task of srun each."""
-    counts, env = process.counts, process.env
-    if process.framework in _SERVERS and process.launcher in _TASK_LAUNCHERS:
-        counts = Counts(nodes=counts.nodes, gpus_per_node=counts.gpus_per_node)
-    if process.framework == "torchtitan" and process.launcher is None:
-        # run_train.sh starts 8 where NGPU is not given.
-        per_node = env.get("NGPU", "8" if process.adapter == "run_train.sh" else None)
-        if isinstance(per_node, Unread):
-            counts = replace(counts, asks={"NGPU": per_node})
-        elif per_node is not None and whole(per_node):
-            counts = replace(counts, nodes=counts.nodes or 1, per_node=whole(per_node))
-    return replace(process, counts=counts, role=process.role or _own_role(process))
-
-
-def _own_role(process: Process) -> str:
-    """``prefill`` or ``decode`` where the launch itself says so (SGLang, vLLM's KV transfer, Dynamo)."""
-    words = process.words
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        value = value if equals else words[place + 1] if place + 1 < len(words) else ""
-        plain = name.replace("_", "-")
-        if plain == "--disaggregation-mode" and value in ("prefill", "decode"):
-            return value
-        if plain == "--kv-transfer-config":
-            found = re.search(r"kv_(producer|consumer)\b", value)
-            return {"producer": "prefill", "consumer": "decode"}[found.group(1)] if found else ""
-        if plain in ("--is-prefill-worker", "--is-decode-worker"):
-            return plain.split("-")[3]
-    return ""
-
-
-def _in_pods(process: Process, pod: Pod) -> Process:
-    """A process with what its manifest grants: GPUs per pod, and pods of one launch."""
-    counts = process.counts
-    if counts.gpus_per_node is None:
-        counts = replace(counts, gpus_per_node=pod.gpus)
-    granted = pod.gpus * pod.size if pod.gpus else None
-    return replace(process, counts=counts, pods=granted, role=process.role or pod.role)
+def _texts(variables: Mapping[str, Value]) -> dict[str, str]:
+    """The variables that a program sees: arrays are the shell's own."""
+    return {name: value for name, value in variables.items() if isinstance(value, str)}
 
 
 def _is_shell_text(words: Sequence[str]) -> bool:
@@ -576,37 +495,3 @@ def _is_shell_text(words: Sequence[str]) -> bool:
 def _quoted_words(words: Sequence[str]) -> str:
     """Words as a shell line whose variables are still filled in."""
     return " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
-
-
-def _check_rendered(document: object, name: str) -> None:
-    """Refuse a chart that still has its template marks."""
-    text = str(document)[:200_000]
-    found = re.search(r"\{\{[^}]{0,80}\}\}", text)
-    if found and "Values" in found.group():
-        raise ConfigError(
-            name, found.group(), "is a template, not a manifest yet",
-            "render it first: helm template ..., and give what it prints",
-        )  # fmt: skip
-
-
-def _config(
-    words: Sequence[str], name: str, files: Mapping[str, str]
-) -> tuple[str, Mapping[str, object] | None]:
-    """The configuration file that a launch names, and its tables where a here-document wrote it."""
-    flag = next((flag for flag in framework(name).flags if flag.dest == "config_file"), None)
-    spellings = (*flag.spellings, "-c") if flag is not None else ("-c", "--config")
-    path = ""
-    for place, word in enumerate(words):
-        option, equals, value = word.partition("=")
-        if option in spellings or option.replace("_", "-") in spellings:
-            path = value if equals else words[place + 1] if place + 1 < len(words) else ""
-    text = files.get(path)
-    if text is None:
-        base = PurePath(path).name if path else ""
-        text = next((body for file, body in files.items() if base and PurePath(file).name == base), None)
-    if not path or text is None:
-        return path, None
-    suffix = PurePath(path).suffix.lower()
-    documents = load_documents(text, suffix if suffix in _CONFIG_SUFFIXES else ".yaml", path)
-    table = documents[0] if documents else {}
-    return path, {str(key): value for key, value in table.items()} if isinstance(table, dict) else None

@@ -15,7 +15,7 @@ from tracer.frameworks.launch.arithmetic import NotReadError, evaluate, names_in
 from tracer.frameworks.launch.words import Piece, PieceKind, Word, pieces_of
 
 MAX_DEPTH = 12
-MAX_FIELD = 100_000
+MAX_FIELD = 200_000
 MAX_FIELDS = 20_000
 _PARAMETER = re.compile(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _OPERATOR = re.compile(r"(:[-=+?]|[-=+?]|%%|%|##|#|//|/|:|\^\^|\^|,,|,|@)(.*)", re.DOTALL)
@@ -34,6 +34,7 @@ class Unread(str):
     fields: tuple[str, ...]
 
     def __new__(cls, typed: str, missing: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> Unread:
+        """The word as typed, and what would give its value."""
         made = super().__new__(cls, typed)
         made.missing = missing
         made.fields = fields
@@ -49,6 +50,7 @@ class Undecided(Unread):
     def __new__(
         cls, typed: str, missing: tuple[str, ...] = (), options: tuple[tuple[str, ...], ...] = ()
     ) -> Undecided:
+        """The words as typed, and the ways they may be."""
         made = str.__new__(cls, typed)
         made.missing = missing
         made.fields = ()
@@ -111,7 +113,7 @@ class Expander:
             return _braces(plain)
         whole = self._whole_word(word)
         if whole is not None:
-            return whole[:MAX_FIELDS]
+            return _bounded(whole)
         done: list[str] = []
         current: str | None = None
         unread: list[str] = []
@@ -137,7 +139,7 @@ class Expander:
                     current = None
         if unread:
             return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)))]
-        return [field[:MAX_FIELD] for field in [*done, *([] if current is None else [current])]]
+        return _bounded([*done, *([] if current is None else [current])])
 
     def text(self, word: Word) -> str:
         """A word without splitting, as in an assignment."""
@@ -150,7 +152,7 @@ class Expander:
             return Unread(typed)
         unread = [part for part in parts if isinstance(part, Unread)]
         if not unread:
-            return "".join(parts)[:MAX_FIELD]
+            return _bounded(["".join(parts)])[0]
         if len(parts) == 1:
             return parts[0]
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
@@ -338,6 +340,23 @@ class Expander:
         first, count = (int(number) for number in numbers)
         rest = value[first:] if abs(first) <= len(value) else ""
         return rest[:count]
+
+
+def _bounded(fields: list[str]) -> list[str]:
+    """The fields, unless they outgrow what is read.
+
+    Raises:
+        ConfigError: for text that doubles itself.
+    """
+    size = sum(map(len, fields))
+    if len(fields) > MAX_FIELDS or size > MAX_FIELD:
+        raise ConfigError(
+            "flags",
+            fields[0][:60] if fields else "",
+            f"grows to {len(fields):,} words of {size:,} characters, more than is read",
+            "give the launch alone",
+        )
+    return fields
 
 
 def _no_names(name: str) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.documents import MAX_NODES
 
+MAX_LOOKED_AT = 5_000
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gpu.intel.com/i915", "habana.ai/gaudi")
 _SKIPPED = frozenset(
     {
@@ -79,14 +80,20 @@ def is_manifest(document: object) -> str:
     return ""
 
 
-def _has_key(node: object, wanted: set[str], depth: int = 0) -> bool:
-    if depth > 8:
-        return False
-    if isinstance(node, dict):
-        return bool(wanted & node.keys()) or any(
-            _has_key(value, wanted, depth + 1) for value in list(node.values())[:100]
-        )
-    return isinstance(node, list) and any(_has_key(value, wanted, depth + 1) for value in node[:100])
+def _has_key(node: object, wanted: set[str]) -> bool:
+    """Whether one of these keys is anywhere in the first ``MAX_LOOKED_AT`` values."""
+    waiting = [node]
+    for _ in range(MAX_LOOKED_AT):
+        if not waiting:
+            return False
+        here = waiting.pop()
+        if isinstance(here, dict):
+            if wanted & here.keys():
+                return True
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here[:100]
+    return False
 
 
 def pods_of(document: object) -> list[Pod]:
@@ -159,7 +166,8 @@ def _parallelism(node: Mapping[str, object]) -> tuple[tuple[str, ...], dict[str,
         return (), {}
     flags = {
         "tensor": ("--tensor-parallel-size", "TP_SIZE"), "pipeline": ("--pipeline-parallel-size", "PP_SIZE"),
-        "data": ("--data-parallel-size", "DP_SIZE"), "dataLocal": ("--data-parallel-size-local", "DP_SIZE_LOCAL"),
+        "data": ("--data-parallel-size", "DP_SIZE"),
+        "dataLocal": ("--data-parallel-size-local", "DP_SIZE_LOCAL"),
     }  # fmt: skip
     words: list[str] = []
     env: dict[str, str] = {}
@@ -229,7 +237,11 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
         *_strings(node.get("command"), env),
         *_strings(node.get("args"), env),
     ]
-    if node.get("modelCommand") == "vllmServe" or (context.serves and not runs) or (isinstance(node.get("modelFormat"), dict) and not image):
+    if (
+        node.get("modelCommand") == "vllmServe"
+        or (context.serves and not runs)
+        or (isinstance(node.get("modelFormat"), dict) and not image)
+    ):
         words = ["vllm", "serve", *context.words, *words]
     return Pod(
         tuple(words),

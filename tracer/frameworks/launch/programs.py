@@ -135,6 +135,8 @@ def program_of_flags(words: Sequence[str], names: Sequence[str] = FRAMEWORKS) ->
     if tool is not None:
         return tool
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if "--actor-num-nodes" in flags and "megatron" in names:
+        return Program("megatron", "slime")
     if flags & {"--deepspeed", "--deepspeed_config", "--deepspeed-config"} and "deepspeed" in names:
         return Program("deepspeed")
     best, most = None, 0

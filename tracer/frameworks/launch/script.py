@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from tracer.errors import ConfigError
 from tracer.frameworks.launch.conditions import Truth, test_holds
 from tracer.frameworks.launch.expansion import Expander, Undecided, Unread, Value, split_fields
 from tracer.frameworks.launch.grammar import (
@@ -24,7 +25,7 @@ from tracer.frameworks.launch.grammar import (
     While,
     parse_shell,
 )
-from tracer.frameworks.launch.words import HereDocument, Word, pieces_of, tokens_of
+from tracer.frameworks.launch.words import HereDocument, Piece, PieceKind, Word, pieces_of, tokens_of
 
 MAX_STEPS = 20_000
 MAX_COMMANDS = 512
@@ -161,7 +162,9 @@ class _Reader:
         """Read one statement."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            self.ended = True
+            raise ConfigError(
+                "flags", f"over {MAX_STEPS:,} statements", "are more than is read", "give the launch alone"
+            )
         if self.ended:
             return None
         if isinstance(node, Block):
@@ -391,7 +394,7 @@ class _Reader:
             return
         rest = head.text[found.end() :]
         pieces = (
-            *(pieces_of_plain(rest) if rest else ()),
+            *((Piece(PieceKind.TEXT, rest, False, rest),) if rest else ()),
             *word.pieces[1:],
         )
         value = self.expander.joined(pieces, word.typed.partition("=")[2]) if pieces else ""
@@ -409,13 +412,6 @@ class _Reader:
                 return
             value = _appended(name, old_value if isinstance(old_value, str) else "", value)
         self.variables[name] = value
-
-
-def pieces_of_plain(text: str) -> tuple[object, ...]:
-    """An unquoted text as a piece."""
-    from tracer.frameworks.launch.words import Piece, PieceKind
-
-    return (Piece(PieceKind.TEXT, text, False, text),)
 
 
 def _appended(name: str, old: str, more: str) -> str:
@@ -440,25 +436,65 @@ def _is_assignment(word: Word) -> bool:
     if not word.pieces:
         return False
     head = word.pieces[0]
-    return not head.quoted and head.kind == "text" and _ASSIGNMENT.match(head.text) is not None
+    return not head.quoted and head.kind is PieceKind.TEXT and _ASSIGNMENT.match(head.text) is not None
 
 
 def _merged(outcomes: list[dict[str, Value]], asked: tuple[str, ...]) -> dict[str, Value]:
-    """Variables after a branch: as they are where all outcomes agree, else undecided."""
+    """Variables after a branch: as they are where all outcomes agree, else undecided.
+
+    What the outcomes have in common at both ends stays certain: ``A+=(--x)`` in a branch leaves only
+    ``--x`` undecided.
+    """
     merged: dict[str, Value] = {}
     for name in dict.fromkeys(key for outcome in outcomes for key in outcome):
         values = [outcome.get(name) for outcome in outcomes]
         first = values[0]
-        if all(type(value) is type(first) and value == first for value in values) and first is not None:
+        if first is not None and all(value is first or _same(value, first) for value in values):
             merged[name] = first
             continue
-        options = tuple(dict.fromkeys(_as_words(value) for value in values))
         array = any(isinstance(value, tuple) for value in values)
         # Arrays cannot be given by --set: what the condition asks can.
         missing = tuple(dict.fromkeys(asked)) if asked and array else (name,)
-        undecided = Undecided(f"${{{name}[@]}}" if array else f"${name}", missing, options)
-        merged[name] = (undecided,) if array else undecided
+        typed = f"${{{name}[@]}}" if array else f"${name}"
+        words = _factored(typed, missing, [_as_words(value) for value in values])
+        if array:
+            merged[name] = words
+        else:
+            merged[name] = words[0] if len(words) == 1 else Unread(typed, missing, words)
     return merged
+
+
+def _factored(typed: str, missing: tuple[str, ...], ways: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Words of several ways with what differs in the middle as one undecided word."""
+    shortest = min(map(len, ways))
+    start = 0
+    while start < shortest and all(_same(way[start], ways[0][start]) for way in ways):
+        start += 1
+    end = 0
+    while end < shortest - start and all(_same(way[-1 - end], ways[0][-1 - end]) for way in ways):
+        end += 1
+    middles: list[tuple[str, ...]] = []
+    for way in ways:
+        middle = way[start : len(way) - end]
+        if not any(_same(middle, other) for other in middles):
+            middles.append(middle)
+    tail = ways[0][len(ways[0]) - end :]
+    return (*ways[0][:start], Undecided(typed, missing, tuple(middles)), *tail)
+
+
+def _same(one: Value | None, other: Value | None) -> bool:
+    """Whether two values are the same, their unread parts too."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one != other:
+        return False
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return all(_same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, Undecided) and isinstance(other, Undecided):
+        return _same(one.options, other.options)  # type: ignore[arg-type]
+    if isinstance(one, Unread) and isinstance(other, Unread):
+        return _same(one.fields, other.fields)
+    return True
 
 
 def _as_words(value: Value | None) -> tuple[str, ...]:
