@@ -119,6 +119,8 @@ def _below(values: Values, *prefixes: str) -> dict[str, object]:
             for name in _MEGATRON
             if values.get(prefix + name) is not None
         }
+        inner = f"{prefix}override_transformer_config."
+        found |= {name: values[inner + name] for name in _MEGATRON if values.get(inner + name) is not None}
         if found:
             return found
     return {}

@@ -12,7 +12,7 @@ from tracer.frameworks.launch.adapters import adapted, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.documents import load_documents
 from tracer.frameworks.launch.expansion import Undecided, Unread, Value
-from tracer.frameworks.launch.manifests import Pod, is_manifest, pods_of
+from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
@@ -152,6 +152,7 @@ class _Collector:
     clients: list[str] = field(default_factory=list)
     loose: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
     in_pods: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
     inside: int = 0
 
     def shell(
@@ -241,7 +242,7 @@ class _Collector:
         """A command whose words a branch decides: fine where every way launches the same mesh."""
         ways: list[list[Process]] = []
         for way in ways_of(words):
-            inner = _Collector(self.hint, self.pins, self.given, inside=self.inside)
+            inner = _Collector(self.hint, self.pins, self.given, files=self.files, inside=self.inside)
             inner.command(way, env, *rest)
             ways.append(inner.processes)
         first = ways[0]
@@ -290,7 +291,7 @@ class _Collector:
             return
         for wrapper in found.wrappers:
             self._say(wrapper)
-        config, tables = config_of(words, program.framework, files)
+        config, tables = config_of(words, program.framework, {**self.files, **files})
         process = Process(
             program.framework, tuple(words), _texts(found.env), found.counts, found.launcher, role, tables,
             config="" if tables is not None else config, adapter=program.adapter,
@@ -345,7 +346,10 @@ class _Collector:
 
     def documents(self, text: str, suffix: str, name: str) -> None:
         """A configuration file: manifests, or the settings of one framework."""
-        for document in load_documents(text, suffix, name):
+        documents = load_documents(text, suffix, name)
+        for document in documents:
+            self.files.update(config_map_files(document))
+        for document in documents:
             self.document(document, name)
 
     def document(self, document: object, name: str) -> None:

@@ -96,6 +96,18 @@ def _has_key(node: object, wanted: set[str]) -> bool:
     return False
 
 
+def config_map_files(document: object) -> dict[str, str]:
+    """The files of a ConfigMap, by name: what a launch beside it may be configured by."""
+    if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
+        return {}
+    data = document.get("data")
+    return (
+        {str(name): text for name, text in data.items() if isinstance(text, str)}
+        if isinstance(data, dict)
+        else {}
+    )
+
+
 def pods_of(document: object) -> list[Pod]:
     """Every container of a document that has words to run, in order.
 

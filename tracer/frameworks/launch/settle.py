@@ -13,6 +13,7 @@ from tracer.frameworks.launch.manifests import Pod
 from tracer.frameworks.launch.result import Process
 from tracer.frameworks.launch.texts import CONFIG_SUFFIXES
 from tracer.frameworks.launchers import Counts, whole
+from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import framework
 
 _SERVERS = frozenset({"vllm", "sglang"})
@@ -51,8 +52,33 @@ def _own_role(process: Process) -> str:
     return ""
 
 
+def _with_local_size(process: Process, pod: Pod) -> Process:
+    """Dynamo's operator adds the local size of data parallelism to a vLLM worker over several nodes."""
+    words = {word.partition("=")[0] for word in process.words}
+    given = {"--data-parallel-size-local", "-dpl"} & words
+    if process.adapter != "dynamo" or "--data-parallel-hybrid-lb" not in words or given or not pod.gpus:
+        return process
+    tp = next(
+        (
+            after
+            for word, after in zip(process.words, process.words[1:], strict=False)
+            if word in ("--tensor-parallel-size", "-tp")
+        ),
+        "1",
+    )
+    local = max(1, pod.gpus // int(tp)) if tp.isdecimal() and int(tp) else pod.gpus
+    note = Note(
+        "operator_adds",
+        f"Dynamo's operator starts each node with --data-parallel-size-local {local}",
+        "the GPUs of one pod, over its tensor parallelism",
+    )
+    words_with = (*process.words, "--data-parallel-size-local", str(local))
+    return replace(process, words=words_with, notes=(*process.notes, note))
+
+
 def in_pods(process: Process, pod: Pod) -> Process:
     """A process with what its manifest grants: GPUs per pod, and pods of one launch."""
+    process = _with_local_size(process, pod)
     counts = process.counts
     if counts.gpus_per_node is None:
         counts = replace(counts, gpus_per_node=pod.gpus)
@@ -65,7 +91,7 @@ def config_of(
 ) -> tuple[str, Mapping[str, object] | None]:
     """The configuration file that a launch names, and its tables where a here-document wrote it."""
     flag = next((flag for flag in framework(name).flags if flag.dest == "config_file"), None)
-    spellings = (*flag.spellings, "-c") if flag is not None else ("-c", "--config")
+    spellings = (*(flag.spellings if flag is not None else ("--config",)), "-c", "--extra-engine-args")
     path = ""
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")

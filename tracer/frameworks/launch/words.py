@@ -283,7 +283,7 @@ class _Lexer:
             return Piece(PieceKind.COMMAND, inside, quoted, text[start : self.place])
         if text.startswith("$((", start) or text.startswith("$[", start):
             wide = text.startswith("$((", start)
-            end = _closing(text, start + (2 if wide else 1), "(" if wide else "[", ")" if wide else "]")
+            end = _closing(text, start + 1, "(" if wide else "[", ")" if wide else "]")
             self.place = end + (2 if wide and text.startswith("))", end) else 1)
             inside = text[start + (3 if wide else 2) : end]
             return Piece(PieceKind.ARITHMETIC, inside, quoted, text[start : self.place])

@@ -15,8 +15,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _PYTHON = re.compile(r"(?:ipython|pypy|python)[\d.]*(?:\.exe)?$")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _NO_SWITCHES = (
-    "nohup exec builtin stdbuf nice catchsegv trtllm-llmapi-launch gdb nsys ncu rocprof rocprofv3 py-spy poetry "
-    "pipenv pdm hatch rye pixi micromamba hpcrun rlaunch watch coverage"
+    "nohup exec builtin stdbuf nice catchsegv trtllm-llmapi-launch gdb nsys ncu rocprof rocprofv3 py-spy "
+    "poetry pipenv pdm hatch rye pixi micromamba hpcrun rlaunch watch coverage"
 )
 _NO_VALUE: dict[str, str] = {
     **dict.fromkeys(_NO_SWITCHES.split(), ""),
