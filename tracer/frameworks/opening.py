@@ -205,7 +205,7 @@ def _parsed(process: Process, table: FlagTable, known: Framework, asked: Asked) 
     shaping = [dest for dest in parsed.values if flags[dest].shapes]
     if read_file and not shaping:
         raise _no_shaping_key(process, known)
-    if not read_file:
+    if not read_file or process.config:
         _check_config(process, parsed, shaping, known, table)
     _check_strays(process, parsed, shaping)
     _sort_unknown(parsed, known)
@@ -236,7 +236,8 @@ def _check_config(
     if not path and "config_file" not in parsed.values:
         return
     path = path or str(parsed.values["config_file"])
-    name = "CONFIG" if registry else table.by_dest()["config_file"].name
+    config_flag = table.by_dest().get("config_file")
+    name = "CONFIG" if registry else config_flag.name if config_flag is not None else "file"
     if known.config_decides and not shaping:
         kind = (
             "is an entry of torchtitan's registry of configurations, which is Python: it sets the sizes"

@@ -341,7 +341,10 @@ class _Collector:
             return
         elif process.framework == "maxtext":
             values = overrides(process.words)
-            process = replace(process, tables={**(process.tables or {}), **values}, words=())
+            files = [word for word in process.words if word.endswith((".yml", ".yaml")) and "=" not in word]
+            other = next((file for file in files if not file.endswith("base.yml")), "")
+            tables = {**(process.tables or {}), **values}
+            process = replace(process, tables=tables, words=(), config=other)
         self.processes.append(settled(process))
 
     def documents(self, text: str, suffix: str, name: str) -> None:

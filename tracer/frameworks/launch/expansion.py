@@ -221,6 +221,8 @@ class Expander:
         piece = word.pieces[0]
         values = self._parameter(piece)
         if isinstance(values, tuple):
+            if piece.quoted and (piece.text.endswith("[*]") or piece.text == "*"):
+                return [self.text_of(piece)]
             if piece.quoted:
                 return list(values)
             return [part for value in values for part in _split(value)]

@@ -267,6 +267,9 @@ class _Reader:
         if name in ("[", "[[", "test"):
             ends = 1 if words[-1].plain in ("]", "]]") else 0
             return test_holds(words[place + 1 : len(words) - ends], self.expander)
+        if words and words[0].typed == "((" and len(words) == 2:
+            value = self.expander.text(words[1])
+            return None if isinstance(value, Unread) else int(value) != 0
         if place == len(words):
             for word in words:
                 self._assign(word)
