@@ -1,9 +1,9 @@
 """Launch flags of real frameworks to a mesh: their groups, ours, expert placement, warnings, refusals.
 
-``flags`` and ``parsing`` turn words into settings, ``shell_lines`` and ``launchers`` take whole shell
-lines apart, ``config_files`` reads YAML, TOML and JSON. Each framework is a folder of the same three
-files: ``flags`` (its table), ``checks`` (what it refuses) and ``mesh`` (the groups it makes); one
-teaches all. ``reading`` is what they return, ``opening`` makes a ``Layout`` of it, and ``compare`` says
+``flags`` and ``parsing`` turn words into settings; ``launch`` finds the launches in whatever was pasted,
+and ``config_files`` reads a framework's own file. Each framework is a folder of the same files: ``flags``
+(its table), ``checks`` (what it refuses), ``mesh`` (the groups it makes) and ``other_flags.txt`` (flags
+that shape nothing, or are not modelled); one teaches all. ``reading`` is what they return, ``opening`` makes a ``Layout`` of it, and ``compare`` says
 where two launches part.
 """
 

@@ -343,8 +343,8 @@ class _Collector:
             values = overrides(process.words)
             files = [word for word in process.words if word.endswith((".yml", ".yaml")) and "=" not in word]
             other = next((file for file in files if not file.endswith("base.yml")), "")
-            tables = {**(process.tables or {}), **values}
-            process = replace(process, tables=tables, words=(), config=other)
+            tables = {**(process.tables or {}), **values} or None
+            process = replace(process, tables=tables, config=other)
         self.processes.append(settled(process))
 
     def documents(self, text: str, suffix: str, name: str) -> None:

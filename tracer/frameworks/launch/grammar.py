@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.words import REDIRECTS, HereDocument, Operator, Piece, PieceKind, Token, Word, quoted
+from tracer.frameworks.launch.words import (
+    REDIRECTS,
+    HereDocument,
+    Operator,
+    Piece,
+    PieceKind,
+    Token,
+    Word,
+    quoted,
+)
 
 MAX_NESTED = 40
 _ENDS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
@@ -188,7 +197,7 @@ class _Parser:
         depth = 2
         while self.place < len(self.tokens) and depth:
             token = self.tokens[self.place]
-            text = token.text if isinstance(token, Operator) else token.typed if isinstance(token, Word) else ""
+            text = token.typed if isinstance(token, Word) else getattr(token, "text", "")
             depth += {"(": 1, ")": -1}.get(text, 0) if isinstance(token, Operator) else 0
             if depth > 1 or text != ")":
                 texts.append(text)

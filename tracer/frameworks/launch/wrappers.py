@@ -297,7 +297,7 @@ def _strip(found: Unwrapped, kind: str) -> Program | None:
             continue
         name, equals, value = word.lstrip("-").partition("=")
         words = words[1:]
-        if not equals and name not in lone and not _clustered(name, lone, word):
+        if not equals and name not in lone and not _complete(name, lone, word):
             value, words = (words[0] if words else ""), words[1:]
         if name in ("e", "env", "environment") and kind in ("docker", "apptainer"):
             key, assigned, given = value.partition("=")
@@ -315,9 +315,11 @@ def _strip(found: Unwrapped, kind: str) -> Program | None:
     return image
 
 
-def _clustered(name: str, lone: set[str], word: str) -> bool:
-    """``-itd``: switches of one letter together."""
-    return not word.startswith("--") and 1 < len(name) < 5 and all(letter in lone for letter in name)
+def _complete(name: str, lone: set[str], word: str) -> bool:
+    """``-itd``, switches of one letter together, and ``-oL``, an option with its value."""
+    if word.startswith("--") or len(name) < 2:
+        return False
+    return all(letter in lone for letter in name) or name[0] not in lone
 
 
 def image_program(image: str) -> Program | None:
