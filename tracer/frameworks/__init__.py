@@ -3,8 +3,8 @@
 ``flags`` and ``parsing`` turn words into settings; ``launch`` finds the launches in whatever was pasted,
 and ``config_files`` reads a framework's own file. Each framework is a folder of the same files: ``flags``
 (its table), ``checks`` (what it refuses), ``mesh`` (the groups it makes) and ``other_flags.txt`` (flags
-that shape nothing, or are not modelled); one teaches all. ``reading`` is what they return, ``opening`` makes a ``Layout`` of it, and ``compare`` says
-where two launches part.
+that shape nothing, or are not modelled); one teaches all. ``settings`` has what they return, ``opening``
+makes a ``Layout`` of it, and ``compare`` says where two launches part.
 """
 
 from __future__ import annotations

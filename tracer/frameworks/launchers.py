@@ -140,8 +140,8 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
                 asks[option] = value
         elif option in ("map-by", "ppr") and value.startswith("ppr:"):
             found["per_node"] = whole(value.split(":")[1])
-    if name == "deepspeed" and "per_node" in found and not {"--hostfile", "-H"} & set(words[:place]):
-        found.setdefault("nodes", 1)
+    if name == "deepspeed":
+        _on_hosts(words[:place], found)
     if name.startswith("torch"):
         found.setdefault("nodes", 1)
         found.setdefault("per_node", 1)
@@ -149,6 +149,18 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
         found.get("nodes"), found.get("per_node"), found.get("tasks"), found.get("gpus"), asks or None
     )
     return counts, min(place, len(words))
+
+
+def _on_hosts(words: Sequence[str], found: dict[str, int | None]) -> None:
+    """DeepSpeed without a host file starts one node; ``--include h1:0,1@h2:0,1`` names its GPUs."""
+    options = [word.partition("=")[0].lstrip("-") for word in words]
+    if not {"hostfile", "H"} & set(options) and "per_node" in found:
+        found.setdefault("nodes", 1)
+    for place, option in enumerate(options):
+        if option in ("include", "i"):
+            value = words[place].partition("=")[2] or (words[place + 1] if place + 1 < len(words) else "")
+            slots = [part.partition(":")[2].split(",") for part in value.split("@")[:4096] if ":" in part]
+            found["tasks"] = sum(map(len, slots)) or None
 
 
 def _stuck(launcher: Launcher, option: str, unread: bool) -> tuple[str, str, str]:

@@ -175,14 +175,16 @@ def _laid_out(
 
 def _against_pods(layout: Layout, process: Process) -> Layout:
     """A warning where a manifest grants another number of GPUs than the launch takes."""
-    granted, world = process.pods, layout.world_size
-    if granted is None or granted == world:
+    if process.pods is None:
+        return layout
+    world, (granted, copies) = layout.world_size, process.pods
+    if granted == world or world == granted * copies:
         return layout
     if granted < world:
         note = Note(
             "more_than_granted",
-            f"the launch takes {world} GPUs and this manifest's pods have {granted}: the others are started "
-            "elsewhere (another manifest, or more replicas)",
+            f"the launch takes {world} GPUs and this manifest's pods have {granted * copies}: the others are "
+            "started elsewhere (another manifest, or more replicas)",
             "give the manifest of all nodes, or lower the sizes",
         )
     else:

@@ -102,6 +102,21 @@ def slime(process: Process) -> list[Process]:
     return found
 
 
+def dynamo_trtllm(process: Process) -> Process:
+    """``dynamo.trtllm`` spells TensorRT-LLM's flags with dashes, and EP without the moe before it."""
+    words = []
+    for word in process.words:
+        name, equals, value = word.partition("=")
+        if name.startswith("--"):
+            name = "--" + name[2:].replace("-", "_").replace(
+                "expert_parallel_size", "moe_expert_parallel_size", 1
+            )
+            name = name.replace("moe_moe_", "moe_")
+        spelled = name + equals + value
+        words.append(Unread(spelled, word.missing) if isinstance(word, Unread) else spelled)
+    return replace(process, words=tuple(words))
+
+
 def _dashed(word: str) -> str:
     """``--a_b true`` in Megatron's spelling."""
     if not word.startswith("--"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracer.errors import ConfigError, listed
-from tracer.frameworks.launch.adapters import adapted, megatron_swift, slime
+from tracer.frameworks.launch.adapters import adapted, dynamo_trtllm, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.documents import load_documents
 from tracer.frameworks.launch.expansion import Undecided, Unread, Value
@@ -335,6 +335,8 @@ class _Collector:
                 )
             self.processes += disaggregated(process.tables)
             return
+        elif process.adapter == "dynamo" and process.framework == "tensorrt-llm":
+            process = dynamo_trtllm(process)
         elif process.adapter == "slime":
             self._say("slime")
             self.processes += slime(process)

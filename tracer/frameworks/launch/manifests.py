@@ -34,7 +34,8 @@ class Pod:
     """One container that may launch something.
 
     ``gpus`` is the limit of one pod, ``size`` the pods that make one launch (a LeaderWorkerSet's size, a
-    Dynamo ``nodeCount``), ``image`` what is started when ``words`` name no program.
+    Dynamo ``nodeCount``), ``replicas`` copies of it (the pods of a StatefulSet), ``image`` what is started
+    when ``words`` name no program.
     """
 
     words: tuple[str, ...]
@@ -42,6 +43,7 @@ class Pod:
     env: Mapping[str, str] = field(default_factory=dict)
     gpus: int | None = None
     size: int = 1
+    replicas: int = 1
     role: str = ""
     name: str = ""
     tables: Mapping[str, object] | None = None
@@ -53,6 +55,7 @@ class _Context:
 
     gpus: int | None = None
     size: int = 1
+    replicas: int = 1
     role: str = ""
     name: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -163,6 +166,7 @@ def _deeper(node: Mapping[str, object], key: str, context: _Context) -> _Context
         context,
         gpus=_limit(node) or context.gpus,
         size=size if isinstance(size, int) and 0 < size < 1 << 20 else context.size,
+        replicas=_whole(node.get("replicas")) or context.replicas,
         role=role,
         name=name if isinstance(name, str) else context.name,
         env={**context.env, **_environment(node.get("envs")), **env},
@@ -259,10 +263,11 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
         tuple(words),
         image,
         env,
-        context.gpus,
-        context.size,
-        context.role,
-        str(node.get("name") or context.name),
+        gpus=context.gpus,
+        size=context.size,
+        replicas=context.replicas,
+        role=context.role,
+        name=str(node.get("name") or context.name),
     )
 
 
@@ -292,11 +297,9 @@ def _ray_llm(node: Mapping[str, object], context: _Context) -> Pod:
         (),
         "vllm",
         context.env,
-        None,
-        1,
-        context.role,
-        str(name or ""),
-        {str(k): v for k, v in kwargs.items()},
+        role=context.role,
+        name=str(name or ""),
+        tables={str(key): value for key, value in kwargs.items()},
     )
 
 
@@ -314,8 +317,7 @@ def _production_stack(node: Mapping[str, object], context: _Context) -> Pod:
         tuple(words),
         "",
         context.env,
-        _whole(node.get("requestGPU")),
-        1,
-        context.role,
-        str(node.get("name") or ""),
+        gpus=_whole(node.get("requestGPU")),
+        role=context.role,
+        name=str(node.get("name") or ""),
     )

@@ -82,7 +82,7 @@ def in_pods(process: Process, pod: Pod) -> Process:
     counts = process.counts
     if counts.gpus_per_node is None:
         counts = replace(counts, gpus_per_node=pod.gpus)
-    granted = pod.gpus * pod.size if pod.gpus else None
+    granted = (pod.gpus * pod.size, pod.replicas) if pod.gpus else None
     return replace(process, counts=counts, pods=granted, role=process.role or pod.role)
 
 
@@ -91,7 +91,12 @@ def config_of(
 ) -> tuple[str, Mapping[str, object] | None]:
     """The configuration file that a launch names, and its tables where a here-document wrote it."""
     flag = next((flag for flag in framework(name).flags if flag.dest == "config_file"), None)
-    spellings = (*(flag.spellings if flag is not None else ("--config",)), "-c", "--extra-engine-args")
+    spellings = (
+        *(flag.spellings if flag is not None else ("--config",)),
+        "-c",
+        "--extra-engine-args",
+        "--extra_engine_args",
+    )
     path = ""
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")
