@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from tracer.errors import ConfigError
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.opening import Asked, meshes_of
 
+FILES = Path(__file__).parents[1] / "data" / "launches"
 NINE = ", ".join(["*{0}"] * 9)
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{NINE.format(chr(97 + i))}]\n" for i in range(20)
@@ -65,3 +68,57 @@ def test_a_clear_refusal(name: str) -> None:
     assert time.monotonic() - started < 10
     assert error.value.fix
     assert len(str(error.value)) < 2_000
+
+
+PIECES = (
+    *("$((", "${", "}", "$(", ")", '"', "'", "`", "<<EOF\n", "\nEOF\n", "&&", "||", ";", "|", "[[", "]]"),
+    *("if ", "then ", "fi", "for i in ", "do ", "done", "case ", "esac", ";;", "A=(", "$A", "${A[@]}"),
+    *(
+        "{{ .Values.x }}",
+        "- ",
+        "---\n",
+        "&a ",
+        "*a",
+        "!!x",
+        "[",
+        "]",
+        "{",
+        "#",
+        "\\",
+        "-N$X",
+        "$@",
+        "\x00",
+        "<",
+    ),
+    *("<<<", "((", 'bash -c "', "eval ", "docker run ", "srun ", "accelerate launch ", "args: 5", "size: 0"),
+    *("env: [1]", "resources: 3", "replicas: -1"),
+)
+
+
+def damaged(text: str, draw: random.Random) -> str:
+    """A text with pieces put in, taken out and moved."""
+    for _ in range(draw.randint(1, 6)):
+        at, other = draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)
+        kind = draw.random()
+        if kind < 0.5:
+            text = text[:at] + draw.choice(PIECES) + text[at:]
+        elif kind < 0.8:
+            text = text[:at] + text[at + draw.randint(1, 30) :]
+        else:
+            text = text[:at] + text[other : other + 40] + text[at:]
+    return text
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    draw = random.Random(0)
+    texts = [path.read_text() for path in sorted(FILES.iterdir()) if path.name != "expected.json"]
+    outcomes = [0, 0]
+    for _ in range(400):
+        text = damaged(draw.choice(texts), draw)
+        try:
+            meshes_of(read_launch(text, filename=draw.choice([None, "x.yaml", "x.sh"])), Asked())
+            outcomes[0] += 1
+        except ConfigError as error:
+            assert error.field and error.rule and error.fix
+            outcomes[1] += 1
+    assert min(outcomes) > 20

@@ -12,8 +12,9 @@ import pytest
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.launch.arithmetic import NotReadError, evaluate
-from tracer.frameworks.launch.expansion import Undecided, Unread
+from tracer.frameworks.launch.expansion import Undecided
 from tracer.frameworks.launch.script import read_script
+from tracer.frameworks.unread import Unread
 
 PRINT = "launch "
 

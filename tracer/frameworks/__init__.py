@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tracer.frameworks.compare import GroupComparison, diff
+    from tracer.frameworks.launch.door import read_launch
     from tracer.frameworks.layout import Layout
     from tracer.frameworks.notes import Note
-    from tracer.frameworks.opening import from_flags, from_line
+    from tracer.frameworks.opening import from_flags, from_line, meshes_of
     from tracer.frameworks.registry import FRAMEWORKS, framework_name
 
 _HOMES = {
@@ -28,6 +29,8 @@ _HOMES = {
     "framework_name": "registry",
     "from_flags": "opening",
     "from_line": "opening",
+    "meshes_of": "opening",
+    "read_launch": "launch.door",
 }
 
 __all__ = [
@@ -39,6 +42,8 @@ __all__ = [
     "framework_name",
     "from_flags",
     "from_line",
+    "meshes_of",
+    "read_launch",
 ]
 
 

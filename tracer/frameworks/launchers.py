@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tracer.frameworks.launch.expansion import Unread
+from tracer.frameworks.unread import Unread
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, check_int
 from tracer.frameworks.launch.door import read_launch
-from tracer.frameworks.launch.expansion import Unread, unread_error
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference
 from tracer.frameworks.layout import Layout
@@ -17,6 +16,7 @@ from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
 from tracer.frameworks.refusals import refused
 from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
+from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.expansion import Unread, unread_error
 from tracer.frameworks.launch.result import Process
 from tracer.frameworks.launchers import Counts, whole
 from tracer.frameworks.notes import Note
+from tracer.frameworks.unread import Unread, unread_error
 
 Values = Mapping[str, object]
 _MEGATRON = (

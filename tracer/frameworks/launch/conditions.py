@@ -7,8 +7,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from tracer.frameworks.launch.expansion import Expander, Unread
+from tracer.frameworks.launch.expansion import Expander
 from tracer.frameworks.launch.words import PieceKind, Word
+from tracer.frameworks.unread import Unread
 
 Truth = bool | None
 """None where a value that nothing sets, or a file of the machine, decides."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracer.errors import ConfigError, listed
+from tracer.frameworks.documents import load_documents
 from tracer.frameworks.launch.adapters import adapted, dynamo_trtllm, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
-from tracer.frameworks.launch.documents import load_documents
-from tracer.frameworks.launch.expansion import Undecided, Unread, Value
+from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
@@ -23,6 +23,7 @@ from tracer.frameworks.launch.words import MAX_WORDS
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.registry import FRAMEWORKS, framework
+from tracer.frameworks.unread import Unread
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.arithmetic import NotReadError, evaluate, names_in
 from tracer.frameworks.launch.words import Piece, PieceKind, Word, pieces_of
+from tracer.frameworks.unread import Unread
 
 MAX_DEPTH = 12
 MAX_FIELD = 200_000
@@ -20,25 +21,6 @@ MAX_FIELDS = 20_000
 _PARAMETER = re.compile(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _OPERATOR = re.compile(r"(:[-=+?]|[-=+?]|%%|%|##|#|//|/|:|\^\^|\^|,,|,|@)(.*)", re.DOTALL)
 _RANGE = re.compile(r"(.*)\{(-?\d{1,6})\.\.(-?\d{1,6})\}(.*)")
-
-
-class Unread(str):
-    """A word as typed whose value is not known.
-
-    ``missing`` names the variables that would give it; ``fields`` are the words that it splits into where
-    it is a text of several, of which some are known (``"--nnodes 2 --node_rank $RANK"``).
-    """
-
-    __slots__ = ("fields", "missing")
-    missing: tuple[str, ...]
-    fields: tuple[str, ...]
-
-    def __new__(cls, typed: str, missing: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> Unread:
-        """The word as typed, and what would give its value."""
-        made = super().__new__(cls, typed)
-        made.missing = missing
-        made.fields = fields
-        return made
 
 
 class Undecided(Unread):
@@ -397,19 +379,3 @@ def _braces(text: str) -> list[str]:
         return [text]
     step = 1 if last >= first else -1
     return [f"{found.group(1)}{number}{found.group(4)}" for number in range(first, last + step, step)]
-
-
-def unread_error(name: str, word: Unread) -> ConfigError:
-    """What is asked for where a value that shapes the mesh is not in the text."""
-    if word.missing:
-        sets = " ".join(f"--set {variable}=N" for variable in word.missing[:4])
-        shown = " and ".join(f"${variable}" for variable in word.missing[:4])
-        return ConfigError(
-            name, str(word), f"takes {shown}, which nothing in these lines sets", f"add {sets}"
-        )
-    return ConfigError(
-        name,
-        str(word),
-        "is the output of a command, and nothing is run here",
-        "write the number in its place",
-    )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.documents import MAX_NODES
+from tracer.frameworks.documents import MAX_NODES
 
 MAX_LOOKED_AT = 5_000
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gpu.intel.com/i915", "habana.ai/gaudi")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tracer.frameworks.registry import FRAMEWORKS, framework, framework_name
+from tracer.frameworks.unread import Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,6 @@ def script_program(base: str) -> Program | None:
 
 def overrides(words: Iterable[str]) -> dict[str, str]:
     """``a.b=4`` words as keys and values; ``+a.b=4`` too. The last of a repeated key counts."""
-    from tracer.frameworks.launch.expansion import Unread
-
     found: dict[str, str] = {}
     for word in words:
         matched = _OVERRIDE.fullmatch(word[:10_000])

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.conditions import Truth, test_holds
-from tracer.frameworks.launch.expansion import Expander, Undecided, Unread, Value, split_fields
+from tracer.frameworks.launch.expansion import Expander, Undecided, Value, split_fields
 from tracer.frameworks.launch.grammar import (
     Block,
     Case,
@@ -26,6 +26,7 @@ from tracer.frameworks.launch.grammar import (
     parse_shell,
 )
 from tracer.frameworks.launch.words import HereDocument, Piece, PieceKind, Word, pieces_of, tokens_of
+from tracer.frameworks.unread import Unread
 
 MAX_STEPS = 20_000
 MAX_COMMANDS = 512

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from tracer.frameworks.launch.documents import load_documents
-from tracer.frameworks.launch.expansion import Unread
+from tracer.frameworks.documents import load_documents
 from tracer.frameworks.launch.manifests import Pod
 from tracer.frameworks.launch.result import Process
 from tracer.frameworks.launch.texts import CONFIG_SUFFIXES
 from tracer.frameworks.launchers import Counts, whole
 from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import framework
+from tracer.frameworks.unread import Unread
 
 _SERVERS = frozenset({"vllm", "sglang"})
 TASK_LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "horovodrun"})

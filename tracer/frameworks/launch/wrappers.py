@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tracer.frameworks.launch.expansion import Unread, Value
+from tracer.frameworks.launch.expansion import Value
 from tracer.frameworks.launch.programs import Program, module_program, script_program, word_program
 from tracer.frameworks.launchers import LAUNCHERS, Counts, read_launcher
+from tracer.frameworks.unread import Unread
 
 MAX_WRAPPED = 24
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
