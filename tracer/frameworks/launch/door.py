@@ -16,8 +16,9 @@ from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifes
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
-from tracer.frameworks.launch.script import ShellCommand, read_script, slurm_options
+from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
+from tracer.frameworks.launch.slurm import slurm_options
 from tracer.frameworks.launch.texts import CONFIG_SUFFIXES, check_rendered, check_text, code_of, kind_of
 from tracer.frameworks.launch.words import MAX_WORDS
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap

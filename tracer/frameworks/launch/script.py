@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from tracer.errors import ConfigError
+from tracer.frameworks.launch.branches import merged
 from tracer.frameworks.launch.conditions import Truth, test_holds
 from tracer.frameworks.launch.expansion import Expander, Undecided, Value, split_fields
 from tracer.frameworks.launch.grammar import (
@@ -25,6 +26,7 @@ from tracer.frameworks.launch.grammar import (
     While,
     parse_shell,
 )
+from tracer.frameworks.launch.slurm import directives_of, slurm_variables
 from tracer.frameworks.launch.words import HereDocument, Piece, PieceKind, Word, pieces_of, tokens_of
 from tracer.frameworks.unread import Unread
 
@@ -35,7 +37,6 @@ MAX_CALLS = 8
 MAX_FILE = 400_000
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=", re.DOTALL)
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
-_SBATCH = re.compile(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def read_script(
         ConfigError: for quotes that do not close, and texts above the bounds.
     """
     block = parse_shell(tokens_of(text))
-    directives = tuple(_SBATCH.findall(text))
+    directives = directives_of(text)
     reader = _Reader(pinned)
     reader.variables.update(outside or {})
     reader.variables["@"] = arguments
@@ -85,44 +86,6 @@ def read_script(
         for body in list(reader.functions.values()):
             reader.node(body)
     return Script(reader.commands, dict(reader.variables), directives)
-
-
-def slurm_variables(directives: tuple[str, ...]) -> dict[str, str]:
-    """What ``#SBATCH`` lines make Slurm set: nodes, tasks, GPUs per node."""
-    options = slurm_options(directives)
-    nodes, per_node, tasks = options.get("nodes"), options.get("per_node"), options.get("tasks")
-    if tasks is None and nodes and per_node:
-        tasks = nodes * per_node
-    gpus = options.get("gpus")
-    found = {
-        "SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks,
-        "SLURM_NTASKS_PER_NODE": per_node, "SLURM_GPUS_PER_NODE": gpus, "SLURM_GPUS_ON_NODE": gpus,
-    }  # fmt: skip
-    return {name: str(value) for name, value in found.items() if value is not None}
-
-
-_SLURM = {
-    "N": "nodes", "nodes": "nodes", "n": "tasks", "ntasks": "tasks", "ntasks-per-node": "per_node",
-    "gpus-per-node": "gpus", "gres": "gpus",
-}  # fmt: skip
-
-
-def slurm_options(directives: tuple[str, ...]) -> dict[str, int]:
-    """Counts of Slurm options: nodes, tasks, per_node, gpus."""
-    found: dict[str, int] = {}
-    for line in directives[:200]:
-        words = line.split("#")[0].split()
-        for place, word in enumerate(words):
-            name, equals, value = word.lstrip("-").partition("=")
-            if not equals and name not in _SLURM and name[:1] in ("N", "n") and name[1:].isdecimal():
-                name, value = name[0], name[1:]
-            elif not equals:
-                value = words[place + 1] if place + 1 < len(words) else ""
-            if word.startswith("-") and name in _SLURM:
-                number = value.rsplit(":", 1)[-1].rsplit("-", 1)[-1]
-                if number.isdecimal() and len(number) < 9:
-                    found[_SLURM[name]] = int(number)
-    return found
 
 
 class _Reader:
@@ -222,7 +185,7 @@ class _Reader:
                 self.ended = False
                 continue
             outcomes.append(self.variables)
-        self.variables = _merged(outcomes or [start], asked)
+        self.variables = merged(outcomes or [start], asked)
         return None
 
     def _case(self, node: Case) -> Truth:
@@ -441,71 +404,3 @@ def _is_assignment(word: Word) -> bool:
         return False
     head = word.pieces[0]
     return not head.quoted and head.kind is PieceKind.TEXT and _ASSIGNMENT.match(head.text) is not None
-
-
-def _merged(outcomes: list[dict[str, Value]], asked: tuple[str, ...]) -> dict[str, Value]:
-    """Variables after a branch: as they are where all outcomes agree, else undecided.
-
-    What the outcomes have in common at both ends stays certain: ``A+=(--x)`` in a branch leaves only
-    ``--x`` undecided.
-    """
-    merged: dict[str, Value] = {}
-    for name in dict.fromkeys(key for outcome in outcomes for key in outcome):
-        values = [outcome.get(name) for outcome in outcomes]
-        first = values[0]
-        if first is not None and all(value is first or _same(value, first) for value in values):
-            merged[name] = first
-            continue
-        array = any(isinstance(value, tuple) for value in values)
-        # Arrays cannot be given by --set: what the condition asks can.
-        missing = tuple(dict.fromkeys(asked)) if asked and array else (name,)
-        typed = f"${{{name}[@]}}" if array else f"${name}"
-        words = _factored(typed, missing, [_as_words(value) for value in values])
-        if array:
-            merged[name] = words
-        else:
-            merged[name] = words[0] if len(words) == 1 else Unread(typed, missing, words)
-    return merged
-
-
-def _factored(typed: str, missing: tuple[str, ...], ways: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Words of several ways with what differs in the middle as one undecided word."""
-    shortest = min(map(len, ways))
-    start = 0
-    while start < shortest and all(_same(way[start], ways[0][start]) for way in ways):
-        start += 1
-    end = 0
-    while end < shortest - start and all(_same(way[-1 - end], ways[0][-1 - end]) for way in ways):
-        end += 1
-    middles: list[tuple[str, ...]] = []
-    for way in ways:
-        middle = way[start : len(way) - end]
-        if not any(_same(middle, other) for other in middles):
-            middles.append(middle)
-    tail = ways[0][len(ways[0]) - end :]
-    return (*ways[0][:start], Undecided(typed, missing, tuple(middles)), *tail)
-
-
-def _same(one: Value | None, other: Value | None) -> bool:
-    """Whether two values are the same, their unread parts too."""
-    if one is other:
-        return True
-    if type(one) is not type(other) or one != other:
-        return False
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return all(_same(a, b) for a, b in zip(one, other, strict=True))
-    if isinstance(one, Undecided) and isinstance(other, Undecided):
-        return _same(one.options, other.options)  # type: ignore[arg-type]
-    if isinstance(one, Unread) and isinstance(other, Unread):
-        return _same(one.fields, other.fields)
-    return True
-
-
-def _as_words(value: Value | None) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, tuple):
-        return value
-    if isinstance(value, Unread):
-        return value.fields or (value,)
-    return tuple(value.split())
