@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Given:
 @click.option("--role", help="Of several meshes, the one to show and save (prefill, actor).")
 @click.option("--save", type=click.Path(path_type=Path), help="Write the scenario here (.toml or .json).")
 @click.option("--strict", is_flag=True, help="Refuse flags that are not known or not modelled.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 @click.option("--list", "listing", is_flag=True, help="The frameworks, and the releases they were read from.")
 @click.pass_context
 def from_command(
@@ -106,9 +107,7 @@ def from_command(
     if save is not None:
         _save(save, _only(meshes).layout.scenario)
     if as_json:
-        import json
-
-        click.echo(json.dumps(_as_json(launch, meshes)))
+        print_json(_as_json(launch, meshes))
     else:
         click.echo(_as_text(launch, meshes))
 
