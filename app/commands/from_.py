@@ -16,7 +16,7 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from tracer.frameworks.launch.result import Launch
     from tracer.frameworks.opening import LaunchedMesh
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 MAX_BYTES = 4_000_000
 _CONFIGS = (".yaml", ".yml", ".toml", ".json")
@@ -252,7 +252,7 @@ def _as_text(launch: Launch, meshes: list[LaunchedMesh]) -> str:
     return "\n".join(lines)
 
 
-def _save(path: Path, scenario: Scenario) -> None:
+def _save(path: Path, scenario: BareScenario) -> None:
     """Write a scenario whole; the suffix says how."""
     import json
 
