@@ -170,7 +170,9 @@ class _Inquiry:
     def _op_at(self, rank: int, group: Group, sequence: int) -> Op | None:
         if self.ranks[rank].recorded_nothing:
             return None
-        return next((op for op in self.ranks[rank].ops if op.group == group and op.sequence == sequence), None)
+        return next(
+            (op for op in self.ranks[rank].ops if op.group == group and op.sequence == sequence), None
+        )
 
     def _not_there(self, group: Group, put: dict[int, int], known: dict[int, Progress]) -> None:
         """A wait of each rank that has gone further for those that stand furthest back."""
@@ -273,8 +275,8 @@ class _Inquiry:
                 mine = ops[rank]
                 self.mismatched.setdefault(
                     rank,
-                    f"at number {sequence:,} of {group} it waits in {mine.kind} of {mine.shapes_text} {mine.dtype}, "
-                    f"and rank {other_rank} in {other.kind} of {other.shapes_text} {other.dtype}",
+                    f"at number {sequence:,} of {group} it waits in {_call(mine)}, "
+                    f"and rank {other_rank} in {_call(other)}",
                 )
                 self._wait(other_rank, rank, group, self.mismatched[rank])
         return True
@@ -290,11 +292,17 @@ class _Inquiry:
                 continue
             known = [self._progress(rank, group) for rank in members]
             put = {each.enqueued for each in known if each is not None}
-            waiting = [r for r, each in zip(members, known, strict=True)
-                       if each is not None and each.completed is not None and (each.enqueued or 0) > each.completed]
+            waiting = [
+                r
+                for r, each in zip(members, known, strict=True)
+                if each is not None and each.completed is not None and (each.enqueued or 0) > each.completed
+            ]
             if len(put) == 1 and len(waiting) == len(members):
                 for rank in gone:
-                    why = f"it gave no recording, and all {len(members)} other recorded ranks of {group} wait in a collective that they have issued"
+                    why = (
+                        f"it gave no recording, and all {len(members)} other recorded ranks of {group} "
+                        "wait in a collective that they have issued"
+                    )
                     self.absent.setdefault(rank, why)
                     for waiter in waiting:
                         self._wait(waiter, rank, group, why)
@@ -311,14 +319,15 @@ class _Inquiry:
         by_position = sum(rule in (1, 2) for rule, _ in causes.values())
         if by_position > max(2, MAX_NAMED_SHARE * len(self.ranks)):
             self.result.warnings.append(
-                f"{by_position} of {len(self.ranks)} recorded ranks stand behind a peer: the recordings look as if "
-                "they were taken at different moments of a running job, so none of these is named"
+                f"{by_position} of {len(self.ranks)} recorded ranks stand behind a peer: the recordings look "
+                "as if they were taken at different moments of a running job, so none of these is named"
             )
             causes = {rank: each for rank, each in causes.items() if each[0] not in (1, 2)}
         if not causes:
             self._warn_of_stuck_groups()
         suspects = [
-            Suspect(rank, why, rule, len(self.result.waiting_for(rank))) for rank, (rule, why) in causes.items()
+            Suspect(rank, why, rule, len(self.result.waiting_for(rank)))
+            for rank, (rule, why) in causes.items()
         ]
         suspects.sort(key=lambda each: (_ORDER[each.rule], -each.waiting, each.rank))
         self.result.suspects = suspects
@@ -328,19 +337,23 @@ class _Inquiry:
         stuck = [
             group
             for group, members in self.members.items()
-            if group not in self.paired and len(members) == group.size and all(map(self._waits_in(group), members))
+            if group not in self.paired
+            and len(members) == group.size
+            and all(map(self._waits_in(group), members))
         ]
         if stuck:
             more = f" and {len(stuck) - 1} more groups" if len(stuck) > 1 else ""
             self.result.warnings.append(
-                f"all members of {stuck[0]}{more} wait in a collective that all have issued: if the job hangs, "
-                "this recording cannot tell whose GPU or link holds it up (no start times)"
+                f"all members of {stuck[0]}{more} wait in a collective that all have issued: if the job "
+                "hangs, this recording cannot tell whose GPU or link holds it up (no start times)"
             )
 
     def _waits_in(self, group: Group) -> Callable[[int], bool]:
         def waits(rank: int) -> bool:
             found = self.ranks[rank].progress.get(group)
-            return found is not None and found.completed is not None and (found.enqueued or 0) > found.completed
+            return (
+                found is not None and found.completed is not None and (found.enqueued or 0) > found.completed
+            )
 
         return waits
 
@@ -364,7 +377,7 @@ class _Inquiry:
         return ends if ends or causes else self._circle(out, why)
 
     def _stuck(self, rank: int) -> bool:
-        """Whether a rank waits in a collective that all have issued: it suffers, and no one is seen to fail."""
+        """Whether a rank waits in a collective itself: it suffers, and is no cause that can be seen."""
         return any(
             each.enqueued is not None and each.completed is not None and each.enqueued > each.completed
             and group not in self.paired and group.size > 1
@@ -386,6 +399,10 @@ class _Inquiry:
 
 
 _ORDER = {4: 0, 1: 1, 6: 2, 2: 3, 5: 4, 3: 5}
+
+
+def _call(op: Op) -> str:
+    return f"{op.kind} of {op.shapes_text} {op.dtype}"
 
 
 def _reach(rank: int, waits: Iterable[Wait]) -> set[int]:

@@ -208,7 +208,13 @@ def _add_entries(
 
 
 def _record(
-    rank: int, file: str, head: flight_recorder.DumpHead, progress: dict[Group, Any], load: Any, *, nothing: bool
+    rank: int,
+    file: str,
+    head: flight_recorder.DumpHead,
+    progress: dict[Group, Any],
+    load: Any,
+    *,
+    nothing: bool,
 ) -> RankRecord:
     return RankRecord(
         rank, file, Source.FLIGHT_RECORDER, tuple(head.groups.values()), progress, load,
@@ -229,7 +235,7 @@ def _rank_of(file: str, groups: Iterable[Group]) -> int:
         rank = int(named[1])
         if all(rank in each for each in members):
             return rank
-    common = set(min(members, key=len)).intersection(*members) if members else set()
+    common: set[int] = set(members[0]).intersection(*members) if members else set()
     if len(common) == 1:
         return common.pop()
     if named is not None:
@@ -266,7 +272,9 @@ def _read_json(reader: _Reader, file: str, text: io.TextIOWrapper) -> None:
 def _add_trace(reader: _Reader, file: str, trace: TraceReader) -> None:
     ops = tuple(trace.ops())
     if not ops and not trace.groups:
-        raise _Unreadable("it is a trace without communication events (record_param_comms) or distributedInfo")
+        raise _Unreadable(
+            "it is a trace without communication events (record_param_comms) or distributedInfo"
+        )
     rank = trace.rank
     if rank is None:
         named = _RANK.search(os.path.basename(file))
@@ -278,7 +286,14 @@ def _add_trace(reader: _Reader, file: str, trace: TraceReader) -> None:
     _add(
         reader,
         RankRecord(
-            rank, file, Source.KINETO, groups, {}, lambda: ops, version=trace.version, timeline=trace.timeline()
+            rank,
+            file,
+            Source.KINETO,
+            groups,
+            {},
+            lambda: ops,
+            version=trace.version,
+            timeline=trace.timeline(),
         ),
     )
 
@@ -311,13 +326,16 @@ def _add_logs(reader: _Reader) -> None:
     if unlisted:
         reader.notes.append(f"{len(unlisted)} communicators have members whose logs are not here")
     for rank, (host, file) in sorted(hosts.items()):
-        ops = tuple(by_rank.get(rank, ()))
-        own = tuple(group for group in groups.values() if rank in group.members)
-        progress = {g: replace(p, completed=None) for g, p in completed_by_entries(ops).items()}
-        record = RankRecord(
-            rank, file, Source.NCCL_LOG, own, progress, lambda ops=ops: ops, host=host, version=reader.logs.version
-        )
-        _add(reader, record)
+        _add(reader, _log_record(rank, host, file, tuple(by_rank.get(rank, ())), groups, reader.logs.version))
+
+
+def _log_record(
+    rank: int, host: str, file: str, ops: tuple[Op, ...], groups: dict[str, Group], version: str
+) -> RankRecord:
+    """One rank of the logs; they tell what was called, not what was completed."""
+    own = tuple(group for group in groups.values() if rank in group.members)
+    progress = {group: replace(each, completed=None) for group, each in completed_by_entries(ops).items()}
+    return RankRecord(rank, file, Source.NCCL_LOG, own, progress, lambda: ops, host=host, version=version)
 
 
 def _add(reader: _Reader, record: RankRecord) -> None:
@@ -337,14 +355,16 @@ def _assembled(reader: _Reader) -> Recording:
                 top = max(top, max(group.members))
             elif group.name:
                 seen.setdefault(group, []).append(rank)
-    listed = {group: replace(group, members=tuple(ranks)) for group, ranks in seen.items()}
+    listed = {group: replace(group, members=tuple(ranks), listed=False) for group, ranks in seen.items()}
     if listed:
         reader.notes.append(
             f"{len(listed)} groups come without a list of members: the ranks that recorded them are taken"
         )
     ranks = {rank: _listed(record, listed) for rank, record in sorted(reader.ranks.items())}
     size = max(reader.world_size, top + 1)
-    return Recording(ranks, size, reader.refused, reader.logs.links() if reader.log_files else (), tuple(reader.notes))
+    return Recording(
+        ranks, size, reader.refused, reader.logs.links() if reader.log_files else (), tuple(reader.notes)
+    )
 
 
 def _listed(record: RankRecord, listed: dict[Group, Group]) -> RankRecord:

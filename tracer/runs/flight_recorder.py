@@ -46,7 +46,9 @@ class DumpHead:
         known = dict(numbers)
         names = [name for name in self.groups if name.isdecimal() and len(name) < 10]
         if len(names) == len(self.groups) == len(self.status):
-            paired = dict(zip(sorted(self.status), (self.groups[n] for n in sorted(names, key=int)), strict=True))
+            paired = dict(
+                zip(sorted(self.status), (self.groups[n] for n in sorted(names, key=int)), strict=True)
+            )
             if all(paired.get(number) == group for number, group in numbers.items()):
                 known = paired
         return {known[number]: each for number, each in self.status.items() if number in known}

@@ -140,7 +140,9 @@ class _Window:
         if not found:
             raise RefusedJson("it is cut short: its end is missing")
         if found not in allowed:
-            raise RefusedJson(f"{found!r} stands at character {self.offset:,} where JSON has one of {allowed!r}")
+            raise RefusedJson(
+                f"{found!r} stands at character {self.offset:,} where JSON has one of {allowed!r}"
+            )
         self._place += 1
         return found
 

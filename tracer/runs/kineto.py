@@ -63,8 +63,8 @@ class TraceReader:
         """Take one trace event; what is neither communication nor a kernel passes by."""
         if not isinstance(event, Mapping) or event.get("ph") != "X":
             return
-        start, length = event.get("ts"), event.get("dur")
-        if not _is_time(start) or not _is_time(length):
+        start, length = _time(event.get("ts")), _time(event.get("dur"))
+        if start is None or length is None:
             return
         name, category, args = event.get("name"), event.get("cat"), event.get("args")
         if not isinstance(args, Mapping):
@@ -126,7 +126,9 @@ class TraceReader:
         text = args.get("Process Group Ranks")
         if isinstance(text, str) and "..." not in text and text.strip("[] "):
             return text
-        start, stride, size = (args.get(key) for key in ("Global rank start", "Global rank stride", "Group size"))
+        start, stride, size = (
+            args.get(key) for key in ("Global rank start", "Global rank stride", "Group size")
+        )
         if type(start) is int and type(size) is int and 0 < size <= MAX_RANKS:
             if type(stride) is int and stride > 0:
                 return list(range(start, start + size * stride, stride))
@@ -141,10 +143,8 @@ class TraceReader:
         kernel = self._by_external.get(external) if type(external) is int else None
         if kernel is None and not self._comms:
             kernel = (start, length)
-        peer = args.get("Dst Rank" if kind is OpKind.SEND else "Src Rank") if kind.is_p2p else None
-        if not _is_rank(peer):
-            peer = None
-        elif group.members:
+        peer = _rank(args.get("Dst Rank" if kind is OpKind.SEND else "Src Rank")) if kind.is_p2p else None
+        if peer is not None and group.members:
             peer = group.members[peer] if peer < group.size else None
         return Op(
             index=index,
@@ -170,7 +170,11 @@ class TraceReader:
         """Compute intervals, joined where they touch, and the profiler's steps, in nanoseconds."""
         starts, lengths = self._compute[::2], self._compute[1::2]
         return Timeline(
-            tuple(join_intervals((round(s * 1e3), round((s + d) * 1e3)) for s, d in zip(starts, lengths, strict=True))),
+            tuple(
+                join_intervals(
+                    (round(s * 1e3), round((s + d) * 1e3)) for s, d in zip(starts, lengths, strict=True)
+                )
+            ),
             tuple((n, round(s * 1e3), round((s + d) * 1e3)) for n, (s, d) in sorted(self._steps.items())),
         )
 
@@ -191,12 +195,15 @@ def join_intervals(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]
     return joined
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18
+def _time(value: object) -> float | None:
+    """Microseconds, or None for what is no time."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
+        return value
+    return None
 
 
-def _is_rank(value: object) -> bool:
-    return type(value) is int and 0 <= value < MAX_RANKS
+def _rank(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < MAX_RANKS else None
 
 
 def _elements(count: object) -> tuple[Shape, ...]:

@@ -13,7 +13,7 @@ from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.mesh import Mesh
 from tracer.runs.families import WEIGHTS, WORLD, family_of, is_megatron, mesh_dimension
-from tracer.runs.recording import Group, Op, OpKind, RankRecord, Recording
+from tracer.runs.recording import Group, Op, RankRecord, Recording
 from tracer.runs.shapes import Families, Shapes, read_shapes
 from tracer.runs.structure import guessed_families
 
@@ -85,7 +85,7 @@ def recover(recording: Recording) -> RecoveredLayout:
     if not names_groups:
         found = guessed_families(recording.groups, ops, recording.world_size)
         families.update(found)
-        guessed += sorted({axis for axis in (*found.values(), "dp")}, key=AXES.index)
+        guessed += sorted({*found.values(), "dp"}, key=AXES.index)
     notes: list[str] = []
     sizes = _sizes(recording.world_size, families, notes)
     shapes = read_shapes([record.ops for record in sample], families)
@@ -136,7 +136,13 @@ def _sizes(world: int, families: Families, notes: list[str]) -> dict[str, int]:
     tp, pp = size.get("tp", 1), size.get("pp", 1)
     if "tp" not in size and "tp-cp" in size and "cp" in size:
         tp = max(1, size["tp-cp"] // size["cp"])
-    cp = size.get("cp") or _ratio(size, "tp-cp", "tp") or _ratio(size, "dp-cp", "dp") or _ratio(size, "tp-dp-cp", "tp-dp") or 1
+    cp = (
+        size.get("cp")
+        or _ratio(size, "tp-cp", "tp")
+        or _ratio(size, "dp-cp", "dp")
+        or _ratio(size, "tp-dp-cp", "tp-dp")
+        or 1
+    )
     dp = size.get("dp") or (size["dp-cp"] // cp if "dp-cp" in size else 0)
     if dp * tp * cp * pp != world:
         rest = world // (tp * cp * pp) if world % (tp * cp * pp) == 0 else 0
@@ -195,7 +201,7 @@ def _orders(axes: tuple[str, ...], sizes: dict[str, int]) -> list[str]:
 
 def _mesh(order: str, expert_order: str, sizes: dict[str, int]) -> Mesh | None:
     try:
-        return Mesh.build(order, expert_order=expert_order, **sizes)
+        return Mesh.build(order, expert_order=expert_order, **dict(sizes))  # type: ignore[arg-type]
     except ConfigError:
         return None
 
@@ -205,7 +211,7 @@ def _agreeing(mesh: Mesh, families: Families, *, dense: bool) -> int:
     score = 0
     for group, family in families.items():
         axes = family.split("-")
-        if group.size > 1 and set(axes) <= set(AXES) and set(axes) <= set(DENSE_AXES) == dense:
+        if group.size > 1 and set(axes) <= set(AXES) and (set(axes) <= set(DENSE_AXES)) == dense:
             score += members_of(mesh, family, group.members[0]) == tuple(sorted(group.members))
     return score
 
@@ -240,7 +246,11 @@ def _chunks(
             wraps |= op.peer in ends and _other_end(op, recording, ends)
     if not wraps:
         if pp == 2 and any(op.kind.is_p2p for op in ops):
-            return None, None, ["with pp = 2, sends forward and backward look alike: virtual stages are left open"]
+            return (
+                None,
+                None,
+                ["with pp = 2, sends forward and backward look alike: virtual stages are left open"],
+            )
         return 1, None, []
     inner, outer = _sends_and_receives(recording, families)
     if not inner or not outer or outer >= inner:

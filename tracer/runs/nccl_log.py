@@ -18,7 +18,8 @@ MAX_LINE_CHARS = 1 << 16
 MAX_OPS = 5_000_000
 _PREFIX = re.compile(r"([\w.\-]+):(\d{1,10}):(\d{1,10}) \[(\d{1,4})\] NCCL (?:INFO|WARN) (.*)")
 _INIT = re.compile(
-    r"comm (0x[0-9a-f]{1,16}) rank (\d{1,7}) n[Rr]anks (\d{1,7}).*?(?:commId (0x[0-9a-f]{1,16}))?(?: - Init| -|$)"
+    r"comm (0x[0-9a-f]{1,16}) rank (\d{1,7}) n[Rr]anks (\d{1,7})"
+    r".*?(?:commId (0x[0-9a-f]{1,16}))?(?: - Init| -|$)"
 )
 _OP = re.compile(
     r"(\w+): opCount ([0-9a-f]{1,16}) sendbuff \S+ recvbuff \S+ count (\d{1,18}) datatype (\d{1,3}) "
@@ -99,7 +100,9 @@ class LogReader:
             if size == world:
                 found.setdefault((host, process, device), rank)
         if len(set(found.values())) < len(found):
-            raise RefusedLog("two processes have one rank: these are logs of several runs, or of several jobs")
+            raise RefusedLog(
+                "two processes have one rank: these are logs of several runs, or of several jobs"
+            )
         return found
 
     @property
@@ -146,7 +149,8 @@ class LogReader:
         Channel lines number ranks inside the communicator being made: the one whose start was logged last,
         or the process's only one. Where neither tells, a line is left out.
         """
-        groups, found = self.groups(), {}
+        groups = self.groups()
+        found: dict[Link, None] = {}
         names: dict[tuple[str, int, int], set[str]] = {}
         for (host, process, _), (name, _, _, device) in self._members.items():
             names.setdefault((host, process, device), set()).add(name)

@@ -69,11 +69,13 @@ class Group:
     """A process group as one or more ranks recorded it.
 
     ``members`` are global ranks in the group's order, empty where the recording does not list them.
+    ``listed`` is False where they are taken from the ranks that recorded the group.
     """
 
     name: str
     description: str
     members: tuple[int, ...]
+    listed: bool = True
 
     def __hash__(self) -> int:
         # Members may be thousands, and groups are keys everywhere; name and size tell them apart well enough.
@@ -141,13 +143,19 @@ class Op:
     @property
     def shapes_text(self) -> str:
         """``4096×5120 → 8192×5120``, or one shape where nothing changes."""
-        sides = ["+".join("×".join(map(str, shape)) or "scalar" for shape in side[:4]) for side in
-                 (self.in_shapes, self.out_shapes)]
+        sides = [
+            "+".join("×".join(map(str, shape)) or "scalar" for shape in side[:4])
+            for side in (self.in_shapes, self.out_shapes)
+        ]
         return sides[0] if sides[0] == sides[1] else " → ".join(sides)
 
     def __str__(self) -> str:
         where = f" {self.sequence}" if self.sequence is not None else ""
-        to = f" {'to' if self.kind is OpKind.SEND else 'from'} rank {self.peer}" if self.peer is not None else ""
+        to = (
+            f" {'to' if self.kind is OpKind.SEND else 'from'} rank {self.peer}"
+            if self.peer is not None
+            else ""
+        )
         return f"{self.kind}{where}{to} of {self.group}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from tracer.runs.dtypes import is_fp8, is_integer, ours
@@ -61,7 +62,9 @@ def read_shapes(ranks: Iterable[Sequence[Op]], families: Families) -> Shapes:
     gathers = [op for op in ops if _is_rows(op, hidden) and families.of(op.group) in ("ep", "etp-ep", "dp")]
     kinds = {op.kind for op in tp_rows}
     split = bool(kinds & {OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER})
-    dtypes = Counter(word for op in ops if _is_rows(op, hidden) and (word := ours(op.dtype)) not in (None, "fp8"))
+    dtypes = Counter(
+        word for op in ops if _is_rows(op, hidden) and (word := ours(op.dtype)) not in (None, "fp8")
+    )
     return Shapes(
         hidden=hidden,
         rows=rows,
@@ -165,7 +168,12 @@ def _has_shared(ops: list[Op], families: Families, hidden: int) -> bool:
             after_counts = True
         elif op.kind is OpKind.ALL_TO_ALL or op.kind.is_p2p:
             after_counts = False
-        elif after_counts and op.kind is OpKind.ALL_GATHER and families.of(op.group) == "tp" and _is_rows(op, hidden):
+        elif (
+            after_counts
+            and op.kind is OpKind.ALL_GATHER
+            and families.of(op.group) == "tp"
+            and _is_rows(op, hidden)
+        ):
             return True
     return False
 
@@ -178,5 +186,5 @@ def _has_vocab_sum(ops: list[Op], families: Families, hidden: int) -> bool:
         and op.kind in (OpKind.REDUCE_SCATTER, OpKind.ALL_REDUCE)
         and families.of(op.group) == "tp"
         and _is_rows(op, hidden)
-        for before, op in zip(ops, ops[1:], strict=False)
+        for before, op in pairwise(ops)
     )
