@@ -29,10 +29,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tracer.runs.families import family_of
-from tracer.runs.recording import Group, Op, OpKind, OpState, Progress, RankRecord, Recording, Source
+from tracer.runs.recording import (
+    SMALL_RUN,
+    Group,
+    Op,
+    OpKind,
+    OpState,
+    Progress,
+    RankRecord,
+    Recording,
+    Source,
+)
 
 MAX_NAMED_SHARE = 0.5
-MAX_DECODED = 256
+MAX_DECODED = 128
 """Ranks of a large run whose operations are decoded to look for the cause."""
 MAX_WAITED_FOR = 64
 """Ranks of one group that each waiting rank is held against: those furthest back."""
@@ -95,7 +105,7 @@ class _Inquiry:
                     self.members[group].append(rank)
         # The smallest group gives the clearest evidence: its members do the same work.
         self.members = dict(sorted(self.members.items(), key=lambda item: item[0].size))
-        self.is_large = sum(not record.decoded for record in self.ranks.values()) > MAX_DECODED
+        self.is_large = len(self.ranks) > SMALL_RUN and not all(r.decoded for r in self.ranks.values())
         self.paired = self._groups_with_pairs()
 
     def run(self) -> Blame:
@@ -116,7 +126,7 @@ class _Inquiry:
     def _groups_with_pairs(self) -> set[Group]:
         """Groups that carry sends and receives, and those described like them."""
         found, described = set(), set()
-        for record in self._decoded():
+        for record in self.recording.sample:
             for op in record.ops:
                 if op.kind.is_p2p:
                     found.add(op.group)
@@ -127,14 +137,6 @@ class _Inquiry:
             for group in self.members
             if group in found or group.description in described or family_of(group.description) == "pp"
         }
-
-    def _decoded(self) -> Iterable[RankRecord]:
-        """Records whose operations are in memory, and of a large run a spread of the others."""
-        records = list(self.ranks.values())
-        waiting = [record for record in records if not record.decoded]
-        step = max(1, len(waiting) // 64)
-        spread = {record.rank for record in waiting[::step]}
-        return [record for record in records if record.decoded or record.rank in spread]
 
     def _progress(self, rank: int, group: Group) -> Progress | None:
         found = self.ranks[rank].progress.get(group)

@@ -27,8 +27,8 @@ from tracer.runs.recording import Group, Op, RankRecord, Recording, Refused, Sou
 from tracer.runs.safe_pickle import MAX_DUMP_BYTES, RefusedPickle, load_head, loads
 
 MAX_FILES = 200_000
-EAGER_BYTES = 48 << 20
-"""Dumps up to this total are decoded at once; of a larger run, the heads alone."""
+EAGER_BYTES = 16 << 20
+"""Files up to this total are decoded at once; of a larger run's dumps, the heads alone."""
 MAX_TEXT_BYTES = 16 << 30
 MAX_RATIO, FREE_BYTES = 300, 64 << 20
 """A compressed file may grow this many times, once it has grown beyond the free bytes."""
@@ -51,7 +51,7 @@ class _Reader:
     logs: LogReader = field(default_factory=LogReader)
     log_files: list[str] = field(default_factory=list)
     world_size: int = 0
-    decoded_bytes: int = 0
+    is_large: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -67,6 +67,7 @@ def read_run(paths: Sequence[str | Path]) -> Recording:
     files = [file for path in paths for file in _files(str(path))]
     if len(files) > MAX_FILES:
         raise ConfigError("FILES", len(files), f"are more than {MAX_FILES:,} files", "give fewer at a time")
+    reader.is_large = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) > EAGER_BYTES
     for file in dict.fromkeys(files):
         try:
             _read_file(reader, file)
@@ -153,7 +154,7 @@ class _Bounded(io.RawIOBase):
 
 def _read_pickle(reader: _Reader, file: str, data: bytes, *, reread: bool) -> None:
     """A dump: all of it while the total is small, else what stands before its entries."""
-    if reread and reader.decoded_bytes + len(data) > EAGER_BYTES:
+    if reread and reader.is_large:
         found = load_head(data, flight_recorder.ENTRIES)
         if found is not None and {"pg_config", "pg_status"} <= found[0].keys():
             head = read_head(found[0])
@@ -163,7 +164,6 @@ def _read_pickle(reader: _Reader, file: str, data: bytes, *, reread: bool) -> No
                 load = _later(reader, file)
                 _add(reader, _record(rank, file, head, progress, load, nothing=not found[1]))
                 return
-    reader.decoded_bytes += len(data)
     _add_dump(reader, file, loads(data))
 
 

@@ -186,8 +186,15 @@ class EntryReader:
         return group
 
     def _shape(self, sizes: object) -> tuple[Shape, ...]:
-        if not isinstance(sizes, list | tuple):
+        if type(sizes) is not list:
             return ()
+        try:
+            return self._shapes[tuple(map(tuple, sizes))]
+        except (KeyError, TypeError):
+            return self._new_shape(sizes)
+
+    def _new_shape(self, sizes: list[Any]) -> tuple[Shape, ...]:
+        """A list of shapes seen for the first time, checked."""
         if len(sizes) > MAX_TENSORS:
             raise RefusedDump(f"an entry moves more than {MAX_TENSORS:,} tensors")
         key = tuple(tuple(each) if isinstance(each, list | tuple) else (each,) for each in sizes)

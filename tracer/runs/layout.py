@@ -13,13 +13,11 @@ from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.mesh import Mesh
 from tracer.runs.families import WEIGHTS, WORLD, family_of, is_megatron, mesh_dimension
-from tracer.runs.recording import Group, Op, RankRecord, Recording
+from tracer.runs.recording import Group, Op, Recording
 from tracer.runs.shapes import Families, Shapes, read_shapes
 from tracer.runs.structure import guessed_families
 
 AXES = (*DENSE_AXES, *EXPERT_AXES)
-SAMPLED_RANKS = 64
-"""Ranks of a large run whose operations are read for shapes and for what groups are for."""
 _ENDS_TOLERANCE = 0.03
 
 
@@ -76,7 +74,7 @@ class RecoveredLayout:
 
 def recover(recording: Recording) -> RecoveredLayout:
     """The layout of a recording, by its groups' descriptions where they say it, else by structure."""
-    sample = _sample(recording)
+    sample = recording.sample
     ops = [op for record in sample for op in record.ops]
     named = {group: family for group in recording.groups if (family := family_of(group.description))}
     names_groups = any(family != WORLD for family in named.values())
@@ -103,13 +101,6 @@ def recover(recording: Recording) -> RecoveredLayout:
         recording.world_size, sizes, order, expert_order, chunks, _framework(recording.groups), names_groups,
         families, shapes, layers, nodes, per_node, tuple(guessed), mesh, tuple(notes),
     )  # fmt: skip
-
-
-def _sample(recording: Recording) -> list[RankRecord]:
-    """Records to read operations of: all of a small run, a spread over the ranks of a large one."""
-    records = list(recording.ranks.values())
-    step = max(1, -(-len(records) // SAMPLED_RANKS))
-    return records[::step] if len(records) > 4 * SAMPLED_RANKS else records
 
 
 def _framework(groups: Iterable[Group]) -> str | None:

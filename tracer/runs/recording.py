@@ -12,6 +12,9 @@ from tracer.runs.dtypes import bytes_of
 
 MAX_RANKS = 1 << 20
 """More ranks than this are refused: no job is that large, and tables by rank must fit in memory."""
+SMALL_RUN = 64
+SAMPLED_RANKS = 24
+"""Of a run with more ranks than a small one, as many are read operation by operation."""
 
 
 class Source(StrEnum):
@@ -246,6 +249,15 @@ class Recording:
     def groups(self) -> tuple[Group, ...]:
         """Every group that a rank recorded, once, in order of first mention."""
         return tuple(dict.fromkeys(group for record in self.ranks.values() for group in record.groups))
+
+    @cached_property
+    def sample(self) -> tuple[RankRecord, ...]:
+        """Records whose operations tell shapes and what groups are for: all, or a spread of a large run."""
+        records = tuple(self.ranks.values())
+        if len(records) <= SMALL_RUN:
+            return records
+        # One from each of as many equal stretches, and not always the same place of a group.
+        return tuple(records[i * len(records) // SAMPLED_RANKS + i % 7] for i in range(SAMPLED_RANKS - 1))
 
     @property
     def missing(self) -> tuple[int, ...]:

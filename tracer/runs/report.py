@@ -13,7 +13,7 @@ from tracer.runs.blame import Blame, blame
 from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows, planned_layer
 from tracer.runs.files import read_run
 from tracer.runs.groups import Expected, GroupDifference, differing_groups, of_mesh
-from tracer.runs.layout import SAMPLED_RANKS, RecoveredLayout, recover
+from tracer.runs.layout import RecoveredLayout, recover
 from tracer.runs.phases import Classified, classify
 from tracer.runs.recording import Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MAX_SHOWN = 40
+MAX_EXAMINED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +144,9 @@ def _reference(
 
 
 def _sample(recording: Recording) -> list[RankRecord]:
-    """Ranks whose operations are classified and measured: all of a small run, a spread of a large one."""
-    decoded = [record for record in recording.ranks.values() if record.decoded]
-    step = max(1, len(decoded) // (4 * SAMPLED_RANKS))
-    return decoded[::step]
+    """Ranks whose operations are classified: the sample, and what the inquiry decoded besides."""
+    more = [record for record in recording.ranks.values() if record.decoded]
+    return more if len(more) <= MAX_EXAMINED else list(recording.sample)
 
 
 def _diff(

@@ -16,6 +16,7 @@ MAX_DUMP_BYTES = 64 << 20
 """A dump of 20,000 entries with stack traces takes about 10 MB."""
 MAX_CONTAINERS = 4_000_000
 MAX_DEPTH = 64
+_KEYS = frozenset({str, int})
 
 
 class RefusedPickle(ValueError):
@@ -208,10 +209,10 @@ def _pairs(into: dict[Any, Any], items: list[Any]) -> dict[Any, Any]:
     """Keys and values in turns, laid into a dict; a key that is a container could be hashed for ever."""
     if len(items) % 2:
         raise RefusedPickle("it sets a key without a value")
-    for key in items[::2]:
-        if type(key) is not str and type(key) is not int:
-            raise RefusedPickle(f"it uses a {type(key).__name__} as a key")
-    into.update(zip(items[::2], items[1::2], strict=True))
+    keys = items[::2]
+    if not _KEYS.issuperset(map(type, keys)):
+        raise RefusedPickle("it uses a container or an unknown value as a key")
+    into.update(zip(keys, items[1::2], strict=True))
     return into
 
 
