@@ -1,8 +1,8 @@
 """Dumps of a large job, made here: reading them, recovering the layout and naming the late rank.
 
 Beside plain ``pickle.load`` of the same files, which tells nothing yet and trusts the file. 10,000 ranks of
-2,000 entries take about 3 GB of temporary disk; ``python -m benchmarks.bench_runs 10000`` makes them and prints
-seconds and memory, ``make bench`` takes fewer.
+2,000 entries take about 3 GB of temporary disk; ``python -m benchmarks.bench_runs 10000`` makes them and
+prints seconds and memory, ``make bench`` takes fewer.
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ class _Inquiry:
             if last == done[best]:
                 continue
             op = self._op_at(rank, group, last + 1)
-            if op is not None and not op.kind.needs_all:
+            # Gloo's status may lag behind its own entries, which then say that the operation has ended.
+            if op is not None and not (op.kind.needs_all and op.is_pending):
                 continue
             what = f"{op.kind if op else 'collective'} {last + 1:,} of {group}"
             why = f"it has not completed {what}, which rank {best} has (it completed {done[best]:,})"

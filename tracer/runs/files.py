@@ -52,6 +52,7 @@ class _Reader:
     log_files: list[str] = field(default_factory=list)
     world_size: int = 0
     is_large: bool = False
+    described: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -121,9 +122,11 @@ def _read_file(reader: _Reader, file: str) -> None:
         if first[:1] == _PICKLE or first[:2] in (b"(d", b"(l"):
             _read_pickle(reader, file, content.read(MAX_DUMP_BYTES + 1), reread=start != _GZIP)
         elif first.lstrip()[:1] in (b"{", b"["):
-            _read_json(reader, file, io.TextIOWrapper(content, "utf-8", errors="replace"))
+            with io.TextIOWrapper(content, "utf-8", errors="replace") as text:
+                _read_json(reader, file, text)
         elif b"\0" not in first:
-            _read_log(reader, file, io.TextIOWrapper(content, "utf-8", errors="replace"))
+            with io.TextIOWrapper(content, "utf-8", errors="replace") as text:
+                _read_log(reader, file, text)
         else:
             raise _Unreadable("it is not a Flight Recorder dump, a profiler trace or an NCCL log")
 
@@ -158,7 +161,7 @@ def _read_pickle(reader: _Reader, file: str, data: bytes, *, reread: bool) -> No
         found = load_head(data, flight_recorder.ENTRIES)
         if found is not None and {"pg_config", "pg_status"} <= found[0].keys():
             head = read_head(found[0])
-            progress = head.progress({})
+            progress = head.progress({}) or head.progress(head.numbers_like(reader.described))
             if progress and len(progress) == len(head.status):
                 rank = _rank_of(file, head.groups.values())
                 load = _later(reader, file)
@@ -200,6 +203,7 @@ def _add_entries(
 ) -> None:
     """A rank whose operations are all decoded."""
     progress = head.progress(entry_reader.numbers)
+    reader.described.update({number: group.description for number, group in entry_reader.numbers.items()})
     progress = completed_by_entries(ops) | progress
     groups = [*head.groups.values(), *entry_reader.strangers.values()]
     kept = tuple(ops)

@@ -53,6 +53,14 @@ class DumpHead:
                 known = paired
         return {known[number]: each for number, each in self.status.items() if number in known}
 
+    def numbers_like(self, descriptions: Mapping[int, str]) -> dict[int, Group]:
+        """Groups by number, from what other ranks' numbers are described as, where that names one group."""
+        by_text: dict[str, list[Group]] = {}
+        for group in self.groups.values():
+            by_text.setdefault(group.description, []).append(group)
+        found = {number: by_text.get(descriptions.get(number, ""), []) for number in self.status}
+        return {number: groups[0] for number, groups in found.items() if len(groups) == 1}
+
 
 def read_head(tables: Mapping[str, Any]) -> DumpHead:
     """The version, the groups and the progress of a dump.

@@ -128,7 +128,7 @@ def _run(data: bytes, stop: str | None) -> tuple[Any, int | None]:
             place += 4 if code == 0x58 else 1
             if place + length > size:
                 raise RefusedPickle("it is cut short inside a text")
-            text = data[place : place + length].decode("utf-8", "replace")
+            text = data[place : place + length].decode("utf-8")
             place += length
             if text == stop and len(marks) == 1 and len(stack) % 2 == 0:
                 return _pairs({}, stack), place
