@@ -128,7 +128,7 @@ def test_every_cut_and_every_flipped_byte_is_read_or_refused() -> None:
         with pytest.raises(RefusedPickle, match=r"cut short|left over|corrupt"):
             loads(data[:end])
     draw = random.Random(7)
-    for _ in range(400):
+    for _ in range(200):
         broken = bytearray(data)
         broken[draw.randrange(len(data))] = draw.randrange(256)
         try:
@@ -139,7 +139,8 @@ def test_every_cut_and_every_flipped_byte_is_read_or_refused() -> None:
 
 def test_a_head_is_what_stands_before_the_entries() -> None:
     for protocol in (2, 3, 4, 5):
-        for entries in ([], [{"a": 1}], [{}, {}]):
+        shapes: list[list[dict[str, int]]] = [[], [{"a": 1}], [{}, {}]]
+        for entries in shapes:
             value = {"version": "2.9", "pg_status": {"0": {"x": 1}}, "entries": entries, "later": 3}
             head = load_head(pickle.dumps(value, protocol), "entries")
             assert head == ({"version": "2.9", "pg_status": {"0": {"x": 1}}}, bool(entries)), protocol
@@ -162,9 +163,12 @@ def test_the_rest_is_read_where_files_are_broken(tmp_path: Path) -> None:
     assert list(run.ranks) == [0, 1]
     why = {Path(each.file).name: each.why for each in run.refused}
     expected = {
-        "dump_2": "asks for", "dump_3": "cut short", "dump_4": "empty", "dump_5": "not a Flight Recorder dump",
-        "dump_6": "decompression bomb", "dump_7": "cut short", "dump_8": "", "dump_9": "entry 0 is no table",
-        "dump_10": "shape", "dump_1": "records rank 1",
+        "dump_2": "asks for", "dump_3": "cut short", "dump_4": "empty",
+        "dump_5": "not a Flight Recorder dump",
+        "dump_6": "decompression bomb",
+        "dump_7": "cut short",
+        "dump_8": "nests",
+        "dump_9": "entry 0 is no table", "dump_10": "shape", "dump_1": "records rank 1",
     }  # fmt: skip
     assert why.keys() == expected.keys()
     for name, words in expected.items():

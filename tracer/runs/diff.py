@@ -199,9 +199,11 @@ def _aligned(
 ) -> tuple[list[tuple[int | None, DiffRow]], set[int]]:
     """Rows of one layer with the place of their planned operation, and places that the recording cuts off."""
     pairs = align(layer.ops, planned, families)
-    pairs = _moved(pairs, layer.ops, planned, families)
-    matched = [place for recorded, place in pairs if recorded is not None and place is not None]
-    first, last = (min(matched), max(matched)) if matched else (0, -1)
+    first, last = _matched(pairs)
+    # A recording that opens behind the attention cannot hold its operations at another place.
+    gone = {n for n, op in enumerate(planned) if op.part is Part.ATTENTION and _is_cut(layer, n, first, last)}
+    pairs = _moved(pairs, layer.ops, planned, families, gone)
+    first, last = _matched(pairs)
     rows: list[tuple[int | None, DiffRow]] = []
     cut: set[int] = set()
     for recorded, place in pairs:
@@ -212,6 +214,12 @@ def _aligned(
         plan = None if place is None else planned[place]
         rows.append((place, _row(op, plan, families, layer.rank)))
     return rows, cut
+
+
+def _matched(pairs: Iterable[tuple[int | None, int | None]]) -> tuple[int, int]:
+    """The first and the last planned place that a recorded operation stands for."""
+    places = [place for recorded, place in pairs if recorded is not None and place is not None]
+    return (min(places), max(places)) if places else (0, -1)
 
 
 def _is_cut(layer: ForwardLayer, place: int, first: int, last: int) -> bool:
@@ -285,6 +293,7 @@ def _moved(
     recorded: Sequence[Op],
     planned: Sequence[PlannedOp],
     families: Families,
+    gone: set[int],
 ) -> list[tuple[int | None, int | None]]:
     """Pair what is left over on both sides and fits: the same operation, issued at another moment."""
     for position, (here, there) in enumerate(pairs):
@@ -295,6 +304,7 @@ def _moved(
             for other, (lacking, place) in enumerate(pairs)
             if lacking is None
             and place is not None
+            and place not in gone
             and _likeness(recorded[here], planned[place], families) >= 4
         ]
         if fits:
