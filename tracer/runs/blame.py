@@ -16,7 +16,7 @@ The rules, each with its limit:
 5. **Not started.** Where all have issued a collective and some GPUs have started it, those that have not
    are waited for. Limit: recorders that do not time kernels show "scheduled" throughout.
 6. **No recording.** A rank without a recording is named where its peers wait, all other members have
-   arrived, and at least half of the group was recorded.
+   arrived, and at least half of the group and more than half of the job was recorded.
 
 Sequence numbers are compared inside one group, never between groups; groups that carry sends and receives
 count those too, each rank its own, and are left to rule 3.
@@ -286,7 +286,7 @@ class _Inquiry:
 
     def _absent(self) -> None:
         """Rule 6."""
-        if not self.recording.missing:
+        if not self.recording.missing or 2 * len(self.ranks) <= self.recording.world_size:
             return
         missing = set(self.recording.missing)
         for group, members in self.members.items():

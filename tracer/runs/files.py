@@ -32,7 +32,7 @@ EAGER_BYTES = 16 << 20
 MAX_TEXT_BYTES = 16 << 30
 MAX_RATIO, FREE_BYTES = 300, 64 << 20
 """A compressed file may grow this many times, once it has grown beyond the free bytes."""
-_GZIP, _PICKLE = b"\x1f\x8b", b"\x80"
+_GZIP, _PICKLE, _BOM = b"\x1f\x8b", b"\x80", b"\xef\xbb\xbf"
 _REFUSALS = (RefusedPickle, RefusedJson, RefusedDump, RefusedTrace, RefusedLog)
 _RANK = re.compile(r"(?:rank|dump)[_\-]?(\d{1,7})(?!\d)")
 _LAST_NUMBER = re.compile(r"(\d{1,7})(?!.*\d)")
@@ -121,8 +121,8 @@ def _read_file(reader: _Reader, file: str) -> None:
             raise _Unreadable("it is empty")
         if first[:1] == _PICKLE or first[:2] in (b"(d", b"(l"):
             _read_pickle(reader, file, content.read(MAX_DUMP_BYTES + 1), reread=start != _GZIP)
-        elif first.lstrip()[:1] in (b"{", b"["):
-            with io.TextIOWrapper(content, "utf-8", errors="replace") as text:
+        elif first.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+            with io.TextIOWrapper(content, "utf-8-sig", errors="replace") as text:
                 _read_json(reader, file, text)
         elif b"\0" not in first:
             with io.TextIOWrapper(content, "utf-8", errors="replace") as text:

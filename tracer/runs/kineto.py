@@ -8,11 +8,12 @@ versions write the same arguments there.
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
+from tracer.runs.intervals import Intervals
 from tracer.runs.op_names import kind_of
 from tracer.runs.recording import MAX_RANKS, Group, Op, OpKind, OpState, Shape, Timeline
 
@@ -23,6 +24,13 @@ MAX_KERNELS = 20_000_000
 _MEMBERS = re.compile(r"\d+")
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})$")
 _COMM = "record_param_comms"
+_ARGUMENTS = frozenset(
+    (
+        "Collective name", "Process Group Name", "Process Group Description", "Process Group Ranks",
+        "Group size", "Global rank start", "Global rank stride", "External id", "Dst Rank", "Src Rank", "In msg nelems",
+        "Out msg nelems", "dtype", "In split size", "Out split size",
+    )
+)  # fmt: skip
 _MARKS = ("init", "wait", "barrier_wait")
 
 
@@ -41,7 +49,7 @@ class TraceReader:
     _comms: list[tuple[float, float, Mapping[str, Any]]] = field(default_factory=list)
     _by_external: dict[int, tuple[float, float]] = field(default_factory=dict)
     _kernel_only: list[tuple[float, float, Mapping[str, Any]]] = field(default_factory=list)
-    _compute: array[float] = field(default_factory=lambda: array("d"))
+    _compute: Intervals = field(default_factory=Intervals)
     _steps: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def info(self, table: object) -> None:
@@ -64,29 +72,29 @@ class TraceReader:
         if not isinstance(event, Mapping) or event.get("ph") != "X":
             return
         start, length = _time(event.get("ts")), _time(event.get("dur"))
-        if start is None or length is None:
+        if start is None or length is None or length < 0:
             return
         name, category, args = event.get("name"), event.get("cat"), event.get("args")
         if not isinstance(args, Mapping):
             args = {}
         if name == _COMM:
-            self._comms.append((start, length, args))
+            self._comms.append((start, length, _kept(args)))
         elif category in ("kernel", "gpu_memcpy", "gpu_memset"):
             self._kernel(str(name), start, length, args)
         elif isinstance(name, str) and (step := _STEP.match(name)) and category != "gpu_user_annotation":
             self._steps[int(step[1])] = (start, length)
-        if len(self._comms) + len(self._kernel_only) > MAX_OPS or len(self._compute) > 2 * MAX_KERNELS:
+        if len(self._comms) + len(self._kernel_only) > MAX_OPS or len(self._compute) > MAX_KERNELS:
             raise RefusedTrace(f"it has more than {MAX_OPS:,} operations or {MAX_KERNELS:,} kernels")
 
     def _kernel(self, name: str, start: float, length: float, args: Mapping[str, Any]) -> None:
         if not name.lower().startswith(("nccl", "rccl", "void nccl")) and "nccl" not in name[:40].lower():
-            self._compute.extend((start, length))
+            self._compute.add(round(start * 1e3), round((start + length) * 1e3))
             return
         external = args.get("External id")
         if type(external) is int:
             self._by_external[external] = (start, length)
         if "Collective name" in args:
-            self._kernel_only.append((start, length, args))
+            self._kernel_only.append((start, length, _kept(args)))
 
     def _group(self, name: object, description: object, ranks: object) -> Group:
         if isinstance(ranks, str):
@@ -168,36 +176,22 @@ class TraceReader:
 
     def timeline(self) -> Timeline:
         """Compute intervals, joined where they touch, and the profiler's steps, in nanoseconds."""
-        starts, lengths = self._compute[::2], self._compute[1::2]
-        return Timeline(
-            tuple(
-                join_intervals(
-                    (round(s * 1e3), round((s + d) * 1e3)) for s, d in zip(starts, lengths, strict=True)
-                )
-            ),
-            tuple((n, round(s * 1e3), round((s + d) * 1e3)) for n, (s, d) in sorted(self._steps.items())),
-        )
+        steps = tuple((n, round(s * 1e3), round((s + d) * 1e3)) for n, (s, d) in sorted(self._steps.items()))
+        return Timeline(self._compute.sorted(), steps)
 
 
-def join_intervals(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Intervals in ascending order, those that touch or overlap made one.
-
-    >>> join_intervals([(5, 7), (0, 2), (2, 3), (6, 9)])
-    [(0, 3), (5, 9)]
-    """
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(intervals):
-        if joined and start <= joined[-1][1]:
-            if end > joined[-1][1]:
-                joined[-1] = (joined[-1][0], end)
-        else:
-            joined.append((start, end))
-    return joined
+def _kept(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a communication event that are read, equal texts kept once."""
+    return {
+        key: intern(value) if type(value) is str else value
+        for key, value in args.items()
+        if key in _ARGUMENTS
+    }
 
 
 def _time(value: object) -> float | None:
-    """Microseconds, or None for what is no time."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
+    """Microseconds, or None for what is no time: nanoseconds must fit into 64 bits."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and -4e15 < value < 4e15:
         return value
     return None
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import prod
 
 from tracer.runs.dtypes import bytes_of
+from tracer.runs.intervals import Intervals
 
 MAX_RANKS = 1 << 20
 """More ranks than this are refused: no job is that large, and tables by rank must fit in memory."""
@@ -183,7 +184,7 @@ class Link:
 class Timeline:
     """Kernel intervals of one rank's trace in nanoseconds, and its profiler steps."""
 
-    compute: tuple[tuple[int, int], ...] = ()
+    compute: Intervals = field(default_factory=Intervals)
     steps: tuple[tuple[int, int, int], ...] = ()
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
 from tracer.runs.blame import Blame, blame
 from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows, planned_layer
@@ -16,6 +15,7 @@ from tracer.runs.groups import Expected, GroupDifference, differing_groups, of_m
 from tracer.runs.layout import RecoveredLayout, recover
 from tracer.runs.phases import Classified, classify
 from tracer.runs.recording import Op, RankRecord, Recording
+from tracer.runs.report_text import MAX_SHOWN, markdown, report_text
 from tracer.runs.scenario import to_scenario
 from tracer.runs.sizes import Bandwidth, Imbalance, Step, bandwidths, imbalances, steps
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
 SCHEMA = 1
-MAX_SHOWN = 40
 MAX_EXAMINED = 128
 
 
@@ -80,13 +79,9 @@ class RunReport:
 
     def to_markdown(self) -> str:
         """The comparison as a Markdown document."""
-        from tracer.runs.report_text import markdown
-
         return markdown(self)
 
     def __str__(self) -> str:
-        from tracer.runs.report_text import report_text
-
         return report_text(self)
 
 
@@ -117,7 +112,7 @@ def examine(recording: Recording, against: Against | None = None) -> RunReport:
     refused_later = [str(each) for each in recording.refused if str(each) not in warnings]
     return RunReport(
         recording, layout, scenario, groups, culprits, tuple(diff), classified,
-        tuple(imbalances(sample, layout.families, shapes.hidden, shapes.top_k, shapes.rows)),
+        tuple(imbalances(sample, shapes.hidden, shapes.top_k, shapes.rows)),
         tuple(bandwidths(sample, layout.families)), tuple(steps(sample)),
         tuple(dict.fromkeys([*refused_later, *warnings])),
     )  # fmt: skip
@@ -190,14 +185,6 @@ def run_problems(report: RunReport) -> list[str]:
         if row.differs and row.status is not Status.OUTSIDE
     ]
     return lines
-
-
-def rate_text(rate: Bandwidth) -> str:
-    """One line about a collective's rate."""
-    return (
-        f"{rate.kind} of {rate.family or 'a group'} ({rate.ranks} ranks), {format_bytes(rate.bytes)}: "
-        f"{rate.bytes_per_s / 1e9:.3g} GB/s, median {format_seconds(rate.median_ns * 1e-9)} of {rate.count}"
-    )
 
 
 def ops_of(report: RunReport, rank: int) -> tuple[Op, ...]:

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tracer.display import format_seconds
+from tracer.display import format_bytes, format_seconds
 from tracer.runs.diff import DiffRow, Status
 from tracer.runs.layout import AXES
-from tracer.runs.report import MAX_SHOWN, rate_text
 
 if TYPE_CHECKING:
     from tracer.runs.report import RunReport
+    from tracer.runs.sizes import Bandwidth
+
+MAX_SHOWN = 40
+"""Lines of one kind; the rest is in the JSON."""
 
 
 def report_text(report: RunReport) -> str:
@@ -128,7 +131,7 @@ def _sizes(report: RunReport) -> list[str]:
             f"imbalance: {len(report.imbalances)} exchanges; the worst gives rank {rank} "
             f"{worst.rows[rank]:,}, {worst.worst:.3f} times the mean"
         )
-    lines += [rate_text(rate) for rate in report.bandwidths[:8]]
+    lines += [_rate(rate) for rate in report.bandwidths[:8]]
     for step in report.steps[:16]:
         name = "whole trace" if step.number is None else f"step {step.number}"
         lines.append(
@@ -137,6 +140,14 @@ def _sizes(report: RunReport) -> list[str]:
             f"{format_seconds(step.exposed_ns * 1e-9)} ({step.overlap:.0%} overlapped)"
         )
     return lines
+
+
+def _rate(rate: Bandwidth) -> str:
+    """One line about a collective's rate."""
+    return (
+        f"{rate.kind} of {rate.family or 'a group'} ({rate.ranks} ranks), {format_bytes(rate.bytes)}: "
+        f"{rate.bytes_per_s / 1e9:.3g} GB/s, median {format_seconds(rate.median_ns * 1e-9)} of {rate.count}"
+    )
 
 
 def markdown(report: RunReport) -> str:

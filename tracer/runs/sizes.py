@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from tracer.runs.kineto import join_intervals
+from tracer.runs.intervals import Intervals
 from tracer.runs.recording import Group, Op, OpKind, RankRecord
 from tracer.runs.shapes import Families, rows_of
 from tracer.timing.collectives import busbw_factor
@@ -69,7 +69,7 @@ class Step:
 
 
 def imbalances(
-    records: Iterable[RankRecord], families: Families, hidden: int | None, top: int | None, rows: int | None
+    records: Iterable[RankRecord], hidden: int | None, top: int | None, rows: int | None
 ) -> list[Imbalance]:
     """Rows received by each rank, for exchanges that send the same number from every rank.
 
@@ -124,36 +124,22 @@ def bandwidths(records: Iterable[RankRecord], families: Families) -> list[Bandwi
 
 
 def steps(records: Iterable[RankRecord]) -> list[Step]:
-    """Compute, communication and exposed communication of each profiler step, and of each whole trace."""
+    """Compute, communication and exposed communication of each profiler step, or of each whole trace."""
     found: list[Step] = []
     for record in records:
-        comms = join_intervals(
-            (op.started_ns, op.completed_ns)
-            for op in record.ops
-            if op.started_ns and op.completed_ns and op.duration_ns
+        timed = (op for op in record.ops if op.duration_ns)
+        comms = Intervals.joined(
+            (op.started_ns, op.completed_ns) for op in timed if op.started_ns is not None and op.completed_ns
         )
-        compute = list(record.timeline.compute)
-        if not comms and not compute:
+        compute = record.timeline.compute
+        if not len(comms) and not len(compute):
             continue
-        spans = [(number, start, end) for number, start, end in record.timeline.steps]
-        edges = [*comms, *compute]
+        spans: list[tuple[int | None, int, int]] = list(record.timeline.steps)
+        both = [each for each in (comms, compute) if len(each)]
         if not spans:
-            spans = [(-1, min(edge[0] for edge in edges), max(edge[1] for edge in edges))]
+            spans = [(None, min(each.starts[0] for each in both), max(each.ends[-1] for each in both))]
         for number, start, end in spans:
-            mine, work = _inside(comms, start, end), _inside(compute, start, end)
-            communication, busy = _length(mine), _length(work)
-            both = _length(join_intervals([*mine, *work]))
-            found.append(
-                Step(
-                    record.rank, None if number < 0 else number, end - start, busy, communication, both - busy
-                )
-            )
+            communication, busy = comms.length(start, end), compute.length(start, end)
+            exposed = communication - comms.shared(compute, start, end)
+            found.append(Step(record.rank, number, end - start, busy, communication, exposed))
     return found
-
-
-def _inside(intervals: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
-    return [(max(a, start), min(b, end)) for a, b in intervals if a < end and b > start]
-
-
-def _length(intervals: Iterable[tuple[int, int]]) -> int:
-    return sum(end - start for start, end in intervals)
