@@ -10,7 +10,9 @@ The rules, each with its limit:
    cause unless it waits itself: then the one it waits for is (the wait graph). Ranks that recorded nothing
    while their peers wait fall under this rule.
 3. **Sends without receives.** Of a pair, the side that has fewer operations pending keeps the other waiting.
-   Limit: a rank that does not notice completions (rule 1) shows pending operations that are long over.
+   Limits: a rank that does not notice completions (rule 1) shows pending operations that are long over, and
+   sends issued together end together. So a pair alone names a rank only where no other rule names one, and
+   where that rank has nothing pending.
 4. **Different collectives.** Members of a group that wait under one sequence number in different kinds,
    sizes or dtypes wait for ever; the smaller party is named, both where they are equal.
 5. **Not started.** Where all have issued a collective and some GPUs have started it, those that have not
@@ -50,12 +52,13 @@ MAX_WAITED_FOR = 64
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """``waiter`` cannot go on before ``culprit`` does something in ``group``."""
+    """``waiter`` cannot go on before ``culprit`` joins a collective of ``group``, or (a pair) does its half."""
 
     waiter: int
     culprit: int
     group: Group
     why: str
+    is_pair: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,8 @@ class _Inquiry:
             f"and rank {waiter} waits in number {last + 1:,} or later"
         )
 
-    def _wait(self, waiter: int, culprit: int, group: Group, why: str) -> None:
-        self.waits.setdefault((waiter, culprit), Wait(waiter, culprit, group, why))
+    def _wait(self, waiter: int, culprit: int, group: Group, why: str, *, is_pair: bool = False) -> None:
+        self.waits.setdefault((waiter, culprit), Wait(waiter, culprit, group, why, is_pair))
 
     def _pairs(self) -> None:
         """Rule 3: pending sends against pending receives, by pair and group."""
@@ -213,10 +216,10 @@ class _Inquiry:
         for (src, dst, group), (sends, receives) in pending.items():
             if sends > receives and dst in self.ranks and src not in self.faulted:
                 why = f"rank {src} waits with {sends - receives} sends of {group} that it does not receive"
-                self._wait(src, dst, group, why)
+                self._wait(src, dst, group, why, is_pair=True)
             elif receives > sends and src in self.ranks and dst not in self.faulted:
                 why = f"rank {dst} waits for {receives - sends} sends of {group} that it has not issued"
-                self._wait(dst, src, group, why)
+                self._wait(dst, src, group, why, is_pair=True)
 
     def _in_question(self) -> list[RankRecord]:
         """All ranks of a small run; of a large one, those that a wait or a fault names, and their peers."""
@@ -368,16 +371,16 @@ class _Inquiry:
             if wait.waiter not in causes:
                 out[wait.waiter].add(wait.culprit)
             why.setdefault(wait.culprit, wait)
-        ends: dict[int, str] = {}
-        for rank, wait in why.items():
-            if rank in causes or rank not in self.ranks:
-                continue
-            if not out.get(rank):
-                if not self._stuck(rank):
-                    ends[rank] = wait.why
-            elif self._ahead_of_shared_waits(rank, wait, out):
-                ends[rank] = wait.why
-        return ends if ends or causes else self._circle(out, why)
+        free = [rank for rank in why if rank in self.ranks and rank not in causes and not out.get(rank)]
+        ends = {rank: why[rank].why for rank in free if not why[rank].is_pair and not self._stuck(rank)}
+        if ends or causes:
+            return ends
+        idle = {
+            rank: why[rank].why
+            for rank in free
+            if why[rank].is_pair and not self._stuck(rank) and not any(self.ranks[rank].pending())
+        }
+        return idle or self._circle(out, why)
 
     def _stuck(self, rank: int) -> bool:
         """Whether a rank waits in a collective itself: it suffers, and is no cause that can be seen."""
@@ -386,11 +389,6 @@ class _Inquiry:
             and group not in self.paired and group.size > 1
             for group, each in self.ranks[rank].progress.items()
         )  # fmt: skip
-
-    def _ahead_of_shared_waits(self, rank: int, wait: Wait, out: dict[int, set[int]]) -> bool:
-        """Whether a TP peer that waits for the very same ranks has gone further all the same."""
-        peer = wait.waiter
-        return family_of(wait.group.description) == "tp" and out[rank] <= out.get(peer, set())
 
     def _circle(self, out: dict[int, set[int]], why: dict[int, Wait]) -> dict[int, str]:
         """Ranks that wait for one another, where nobody else is a cause."""

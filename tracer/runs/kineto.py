@@ -24,13 +24,11 @@ MAX_KERNELS = 20_000_000
 _MEMBERS = re.compile(r"\d+")
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})$")
 _COMM = "record_param_comms"
-_ARGUMENTS = frozenset(
-    (
-        "Collective name", "Process Group Name", "Process Group Description", "Process Group Ranks",
-        "Group size", "Global rank start", "Global rank stride", "External id", "Dst Rank", "Src Rank", "In msg nelems",
-        "Out msg nelems", "dtype", "In split size", "Out split size",
-    )
-)  # fmt: skip
+_ARGUMENTS = frozenset({
+    "Collective name", "Process Group Name", "Process Group Description", "Process Group Ranks", "Group size",
+    "Global rank start", "Global rank stride", "External id", "Dst Rank", "Src Rank", "In msg nelems",
+    "Out msg nelems", "dtype", "In split size", "Out split size",
+})  # fmt: skip
 _MARKS = ("init", "wait", "barrier_wait")
 
 
