@@ -22,7 +22,7 @@ from tracer.frameworks.opening import from_flags
 from tracer.runs.report import RunReport, examine_files
 
 ENTRIES = 2_000
-RANKS = 1_000
+RANKS = 3_000
 AT_MOST = 0.5
 FAMILIES = {
     "tp": "TENSOR_MODEL_PARALLEL_GROUP",
@@ -127,7 +127,7 @@ def run(ranks: int = RANKS) -> Iterator[Ratio]:
             name,
             lambda: check(examine_files([folder]), ranks // 3),
             plain,
-            rounds=2,
+            rounds=1,
             at_most=10 * AT_MOST,
         )
 

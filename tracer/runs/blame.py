@@ -52,7 +52,7 @@ MAX_WAITED_FOR = 64
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """``waiter`` cannot go on before ``culprit`` joins a collective of ``group``, or (a pair) does its half."""
+    """``waiter`` cannot go on before ``culprit`` joins a collective of ``group``, or does a pair's half."""
 
     waiter: int
     culprit: int
