@@ -106,10 +106,8 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
         split = _split(dense, "cp", {f"l{i}": size for i, size in enumerate(levels, 1)})
         found |= {f"hierarchical_cp_l{i}": AxisGroups(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
     instances = settings.size("num_distributed_optimizer_instances")
-    if instances > 1 and dense.size_of("dp") % instances == 0 and _before(dense, "cp", "dp"):
-        split = _split(dense, "dp", {"dp": dense.size_of("dp") // instances, "instances": instances})
-        found["intra_dp_cp"] = _walk(split, "dp-cp")
-        found["inter_dp_cp"] = AxisGroups(split, ("instances",))
+    if instances > 1 and _before(dense, "cp", "dp"):
+        found |= _optimizer_groups(dense, instances)
     if instances > 1:
         split = _split(expert, "edp", {"edp": expert.size_of("edp") // instances, "instances": instances})
         found["intra_edp"], found["inter_edp"] = (
@@ -117,6 +115,22 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
             AxisGroups(split, ("instances",)),
         )
     return found
+
+
+def _optimizer_groups(dense: RankGrid, instances: int) -> dict[str, AxisGroups]:
+    """The DP x CP group in ``instances`` equal runs of its ascending ranks, where cp is the faster axis.
+
+    A run is whole CP groups, or a part of one; a run that ends inside the next CP group has no axes.
+    """
+    cp, dp = dense.size_of("cp"), dense.size_of("dp")
+    run = cp * dp // instances
+    if run % cp == 0:
+        split = _split(dense, "dp", {"dp": run // cp, "instances": instances})
+        return {"intra_dp_cp": _walk(split, "dp-cp"), "inter_dp_cp": AxisGroups(split, ("instances",))}
+    if cp % run == 0:
+        split = _split(dense, "cp", {"cp": run, "instances": cp // run})
+        return {"intra_dp_cp": AxisGroups(split, ("cp",)), "inter_dp_cp": _walk(split, "instances-dp")}
+    return {}
 
 
 def _walk(grid: RankGrid, names: str) -> AxisGroups:

@@ -9,7 +9,18 @@ from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import ep_all_reduce, experts_unknown, node_notes, not_contiguous
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
-from tracer.frameworks.vllm.checks import DCP, DP, EP, PCP, PP, TP, check_attention, check_flags, check_world
+from tracer.frameworks.vllm.checks import (
+    DCP,
+    DP,
+    EP,
+    EPLB,
+    PCP,
+    PP,
+    TP,
+    check_attention,
+    check_flags,
+    check_world,
+)
 from tracer.frameworks.vllm.experts import place_experts
 from tracer.frameworks.vllm.flags import (
     BACKEND_ALIASES,
@@ -111,6 +122,8 @@ def _groups(ranks: RankGrid, sizes: _Sizes, request: Request) -> dict[str, AxisG
         found["dcp"] = AxisGroups(ranks, axes)
     if request.model is None or request.model.experts is not None:
         found["ep"] = AxisGroups(ranks, ("tp", "pcp", "dp"))
+        if request.settings.on(EPLB):  # the same ranks, in a process group apart from the forward pass
+            found["eplb"] = found["ep"]
     return found
 
 
