@@ -20,8 +20,8 @@ def check_sizes(request: Request, sizes: Sizes) -> None:
     if settings.size("zero_stage") > MAX_ZERO_STAGE:
         raise Refusal(
             "zero_stage",
-            f"{settings.size('zero_stage')} is no ZeroStageEnum: the stages are 0 (off), 1 (optimizer states), "
-            "2 (gradients) and 3 (weights)",
+            f"{settings.size('zero_stage')} is no ZeroStageEnum: the stages are 0 (off), 1 (optimizer "
+            "states), 2 (gradients) and 3 (weights)",
             otherwise=f"try {settings.name('zero_stage')} {MAX_ZERO_STAGE}",
         )
     model = sizes.tp * sizes.pp
