@@ -137,6 +137,8 @@ HUGE = {
     "torchtitan": "--parallelism.tensor_parallel_degree 8 --parallelism.expert_parallel_degree 1000",
     "deepspeed": "--num-mp 8 --ep-size 125000000",
     "nanotron": "--tp 1000 --pp 1000",
+    "accelerate": "--parallelism-config-tp-size 8 --parallelism-config-dp-shard-size 125000000",
+    "maxtext": "--ici-tensor-parallelism 8 --ici-expert-parallelism 1000",
 }
 
 

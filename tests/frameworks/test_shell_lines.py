@@ -145,7 +145,7 @@ def test_the_wrong_framework_is_named() -> None:
 
 
 def test_a_variable_that_is_not_set_is_asked_for() -> None:
-    with pytest.raises(ConfigError, match="is a shell variable that these lines do not set"):
+    with pytest.raises(ConfigError, match=r"takes \$TP, which nothing in these lines sets; add --set TP=N"):
         from_flags("vllm", "-tp $TP", gpus=8)
 
 

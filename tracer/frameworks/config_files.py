@@ -36,7 +36,7 @@ def parse_config(text: str, suffix: str) -> Mapping[str, object]:
     Raises:
         ConfigError: when it does not parse, or is not a table.
     """
-    from tracer.frameworks.launch.documents import load_documents
+    from tracer.frameworks.documents import load_documents
 
     documents = load_documents(text, suffix, "--file")
     tables = documents[0] if len(documents) == 1 else None

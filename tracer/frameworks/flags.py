@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tracer.errors import MAX_SIZE, ConfigError
-from tracer.frameworks.launch.expansion import Unread, unread_error
+from tracer.frameworks.unread import Unread, unread_error
 
 MAX_ITEMS = 4096
 

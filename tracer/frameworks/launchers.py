@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tracer.frameworks.launch.expansion import Unread
+from tracer.frameworks.unread import Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,10 @@ LAUNCHERS: dict[str, Launcher] = {
         ),
     ),
     "mpirun": Launcher(
-        {"np": "tasks", "n": "tasks", "c": "tasks", "npernode": "per_node", "N": "per_node", "ppn": "per_node"},
-        frozenset({"oversubscribe", "allow-run-as-root", "tag-output", "report-bindings", "q", "v"})
-        | frozenset({"display-map", "bynode", "nooversubscribe", "nolocal", "use-hwthread-cpus", "prefix-output"}),
+        {"np": "tasks", "n": "tasks", "c": "tasks",
+         "npernode": "per_node", "N": "per_node", "ppn": "per_node"},
+        frozenset({"oversubscribe", "allow-run-as-root", "tag-output", "report-bindings", "q", "v", "bynode"})
+        | frozenset({"display-map", "nooversubscribe", "nolocal", "use-hwthread-cpus", "prefix-output"}),
         frozenset({"mca", "gmca", "omca", "pmca", "genv"}),
     ),
     "srun": Launcher(
@@ -110,7 +111,8 @@ class Counts:
 
     def changed(self, **counts: int | None) -> Counts:
         """These counts with some replaced where the new ones are known."""
-        return replace(self, **{name: count for name, count in counts.items() if count is not None})
+        kept = {name: counts.get(name) or getattr(self, name) for name in ("nodes", "per_node", "tasks")}
+        return replace(self, nodes=kept["nodes"], per_node=kept["per_node"], tasks=kept["tasks"])
 
 
 def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
@@ -138,8 +140,8 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
                 asks[option] = value
         elif option in ("map-by", "ppr") and value.startswith("ppr:"):
             found["per_node"] = whole(value.split(":")[1])
-    if name == "deepspeed" and "per_node" in found and not {"--hostfile", "-H"} & set(words[:place]):
-        found.setdefault("nodes", 1)
+    if name == "deepspeed":
+        _on_hosts(words[:place], found)
     if name.startswith("torch"):
         found.setdefault("nodes", 1)
         found.setdefault("per_node", 1)
@@ -147,6 +149,18 @@ def read_launcher(name: str, words: Sequence[str]) -> tuple[Counts, int]:
         found.get("nodes"), found.get("per_node"), found.get("tasks"), found.get("gpus"), asks or None
     )
     return counts, min(place, len(words))
+
+
+def _on_hosts(words: Sequence[str], found: dict[str, int | None]) -> None:
+    """DeepSpeed without a host file starts one node; ``--include h1:0,1@h2:0,1`` names its GPUs."""
+    options = [word.partition("=")[0].lstrip("-") for word in words]
+    if not {"hostfile", "H"} & set(options) and "per_node" in found:
+        found.setdefault("nodes", 1)
+    for place, option in enumerate(options):
+        if option in ("include", "i"):
+            value = words[place].partition("=")[2] or (words[place + 1] if place + 1 < len(words) else "")
+            slots = [part.partition(":")[2].split(",") for part in value.split("@")[:4096] if ":" in part]
+            found["tasks"] = sum(map(len, slots)) or None
 
 
 def _stuck(launcher: Launcher, option: str, unread: bool) -> tuple[str, str, str]:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, check_int
+from tracer.frameworks.gathering import gathered
 from tracer.frameworks.launch.door import read_launch
-from tracer.frameworks.launch.expansion import Unread, unread_error
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference
 from tracer.frameworks.layout import Layout
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
+from tracer.frameworks.parsing import FlagTable, Parsed, unknown_note
 from tracer.frameworks.refusals import refused
 from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
+from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
     """The layout of one process."""
     known = framework(process.framework)
     table = FlagTable(known.flags, known.dialect)
-    parsed = _parsed(process, table, known, asked)
+    parsed = gathered(process, table, known, asked.file, asked.strict)
     gpus = _gpus(asked.gpus, process)
     per_node = _per_node(asked.gpus_per_node, process, parsed)
     _check_asks(process, gpus)
@@ -175,14 +176,16 @@ def _laid_out(
 
 def _against_pods(layout: Layout, process: Process) -> Layout:
     """A warning where a manifest grants another number of GPUs than the launch takes."""
-    granted, world = process.pods, layout.world_size
-    if granted is None or granted == world:
+    if process.pods is None:
+        return layout
+    world, (granted, copies) = layout.world_size, process.pods
+    if granted == world or world == granted * copies:
         return layout
     if granted < world:
         note = Note(
             "more_than_granted",
-            f"the launch takes {world} GPUs and this manifest's pods have {granted}: the others are started "
-            "elsewhere (another manifest, or more replicas)",
+            f"the launch takes {world} GPUs and this manifest's pods have {granted * copies}: the others are "
+            "started elsewhere (another manifest, or more replicas)",
             "give the manifest of all nodes, or lower the sizes",
         )
     else:
@@ -192,160 +195,6 @@ def _against_pods(layout: Layout, process: Process) -> Layout:
             "raise a size, or lower the limit",
         )
     return replace(layout, warnings=(*layout.warnings, note))
-
-
-def _parsed(process: Process, table: FlagTable, known: Framework, asked: Asked) -> Parsed:
-    """Settings of the file and the flags together; what is known to shape nothing is dropped."""
-    parsed = parse(process.words, table)
-    read_file = asked.file is not None or process.tables is not None
-    for tables in (process.tables, asked.file):
-        if tables is not None:
-            _merge_file(parsed, tables, table, known)
-    flags = table.by_dest()
-    shaping = [dest for dest in parsed.values if flags[dest].shapes]
-    if read_file and not shaping:
-        raise _no_shaping_key(process, known)
-    if not read_file:
-        _check_config(process, parsed, shaping, known, table)
-    _check_strays(process, parsed, shaping)
-    _sort_unknown(parsed, known)
-    if asked.strict:
-        _check_strict(parsed, known, table)
-    return parsed
-
-
-def _no_shaping_key(process: Process, known: Framework) -> ConfigError:
-    keys = ", ".join(map(str, list(process.tables or ())[:4])) or "none"
-    names = ", ".join(flag.dest for flag in known.flags if flag.shapes)[:100]
-    return ConfigError(
-        "file",
-        f"keys {keys}",
-        f"are read as {known.title}'s, and none of them shapes a mesh",
-        f"give the sizes as flags after --, or the file that has them ({names}, ...)",
-    )
-
-
-def _check_config(
-    process: Process, parsed: Parsed, shaping: list[str], known: Framework, table: FlagTable
-) -> None:
-    """A configuration file that is named and not here: refused where it decides the sizes, else said."""
-    registry = _registry_entry(process) if known.name == "torchtitan" else None
-    path = process.config or registry or ""
-    if known.name == "torchtitan" and not path:
-        path = process.env.get("CONFIG_FILE", "")
-    if not path and "config_file" not in parsed.values:
-        return
-    path = path or str(parsed.values["config_file"])
-    name = "CONFIG" if registry else table.by_dest()["config_file"].name
-    if known.config_decides and not shaping:
-        kind = (
-            "is an entry of torchtitan's registry of configurations, which is Python: it sets the sizes"
-            if registry
-            else "names a file that sets the sizes, and it is not here"
-        )
-        fix = (
-            "give the sizes as flags, such as --parallelism.tensor_parallel_degree 8"
-            if registry
-            else "give it as --file, beside the flags"
-        )
-        raise ConfigError(name, path, f"{kind} (recognised: {known.title})", fix)
-    parsed.notes.append(
-        Note(
-            "config_file_not_read",
-            f"{name} names {path}, which may set sizes too; it was not opened",
-            "give it as --file, beside the flags",
-        )
-    )
-
-
-def _registry_entry(process: Process) -> str | None:
-    """torchtitan's ``CONFIG=llama3_70b`` or ``--config llama3_70b``: a function of its Python registry."""
-    words = process.words
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name == "--config":
-            return value if equals else words[place + 1] if place + 1 < len(words) else ""
-    return process.env.get("CONFIG")
-
-
-def _check_strays(process: Process, parsed: Parsed, shaping: list[str]) -> None:
-    """Words of a variable that nothing sets may be flags: asked for where they may shape the mesh."""
-    strays = [
-        word
-        for word in parsed.strays
-        if word not in process.words[:2] or process.framework not in _NAMES_MODEL
-    ]
-    for word in strays:
-        if not shaping or any("PARALLEL" in name.upper() for name in word.missing):
-            error = unread_error("line", word)
-            raise ConfigError(
-                error.field, error.got, f"{error.rule}, and it may hold the flags of the mesh", error.fix
-            )
-    if strays:
-        shown = ", ".join(dict.fromkeys(map(str, strays[:6])))
-        parsed.notes.append(
-            Note(
-                "unset_words",
-                f"nothing in these lines sets {shown}: taken as empty",
-                "add --set NAME='...' if it holds flags",
-            )
-        )
-
-
-_NAMES_MODEL = frozenset({"vllm", "tensorrt-llm", "sglang"})
-"""Frameworks whose command takes the model's name before its flags."""
-
-
-def _sort_unknown(parsed: Parsed, known: Framework) -> None:
-    """Drop flags that shape nothing, and say what a trip lacks for those that are not modelled."""
-    lacking: dict[str, list[str]] = {}
-    left: list[str] = []
-    for name in parsed.unknown:
-        lacks = known.others.lacks(name)
-        if lacks:
-            lacking.setdefault(lacks, []).append(name)
-        elif not known.others.passes_over(name):
-            left.append(name)
-    for lacks, names in lacking.items():
-        are = "is" if len(names) == 1 else "are"
-        message = f"{', '.join(names[:8])} {are} not modelled: the trip lacks {lacks}"
-        parsed.notes.append(Note("not_modelled", message, "the groups hold; --strict refuses it"))
-    parsed.unknown[:] = left
-
-
-def _check_strict(parsed: Parsed, known: Framework, table: FlagTable) -> None:
-    unmodelled = next((note for note in parsed.notes if note.code == "not_modelled"), None)
-    if unmodelled is not None:
-        names, _, lacks = unmodelled.message.partition(" not modelled: ")
-        name = names.split(",")[0].split()[0]
-        raise ConfigError(name, None, f"is not modelled: {lacks}", "drop it, or drop --strict")
-    if parsed.unknown:
-        unknown = parsed.unknown[0]
-        near = table.nearest(unknown)
-        fix = f"did you mean {near}?" if near else "drop it, or drop --strict"
-        raise ConfigError(unknown, None, f"is not a flag of {known.title} that is known here", fix)
-
-
-def _merge_file(parsed: Parsed, file: Mapping[str, object], table: FlagTable, known: Framework) -> None:
-    """Add a configuration file's settings; flags override them unless the framework says otherwise."""
-    from tracer.frameworks.config_files import settings_from
-
-    found = settings_from(file, table)
-    if known.file_wins:
-        for dest in found.values.keys() & parsed.values.keys():
-            if found.values[dest] != parsed.values[dest]:
-                name = table.by_dest()[dest].name
-                parsed.notes.append(_overridden(name, found.values[dest], known.title))
-    parsed.values = parsed.values | found.values if known.file_wins else found.values | parsed.values
-    parsed.unknown.extend(found.unknown)
-
-
-def _overridden(name: str, value: object, title: str) -> Note:
-    return Note(
-        "file_overrides_flag",
-        f"the file sets {name} to {value}, and in {title} the file wins over the flag",
-        f"change the file, or drop {name}",
-    )
 
 
 def _gpus(gpus: int | None, process: Process) -> int | None:
@@ -358,7 +207,8 @@ def _gpus(gpus: int | None, process: Process) -> int | None:
         raise ConfigError(
             "gpus",
             gpus,
-            f"does not fit the launch line, whose {process.launcher or 'environment'} starts {said} processes",
+            f"does not fit the launch line, whose {process.launcher or 'environment'} starts {said} "
+            "processes",
             f"try --gpus {said}",
         )
     return gpus
@@ -369,7 +219,11 @@ def _check_asks(process: Process, gpus: int | None) -> None:
     if gpus is not None or not process.counts.asks:
         return
     option, word = next(iter(process.counts.asks.items()))
-    name = option if option.isupper() or "." in option else f"{'-' if len(option) == 1 else '--'}{option}"
+    name = (
+        option
+        if (len(option) > 1 and option.isupper()) or "." in option
+        else f"{'-' if len(option) == 1 else '--'}{option}"
+    )
     error = unread_error(name, Unread(word, word.missing))
     raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
 

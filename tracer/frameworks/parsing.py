@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
 from tracer.frameworks.flags import Dialect, Flag, Kind, convert
-from tracer.frameworks.launch.expansion import Unread
 from tracer.frameworks.notes import Note
+from tracer.frameworks.unread import Unread
 
 MAX_VALUES = 5_000
 _NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?$")

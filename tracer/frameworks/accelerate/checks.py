@@ -15,6 +15,13 @@ REPLICATE, SHARD, TP, CP, SP = "dp_replicate_size", "dp_shard_size", "tp_size", 
 def check_sizes(request: Request, world: int) -> None:
     """CP and SP exclude each other, TP and CP need sharding beside replicas, sizes multiply to the world."""
     settings = request.settings
+    if settings.on("use_megatron_lm") or settings.text("distributed_type") == "MEGATRON_LM":
+        raise Refusal(
+            "use_megatron_lm",
+            "Megatron-LM lays the ranks out, by its own flags",
+            mend=("config_file",),  # no other value helps: the fix is another framework
+            otherwise="give them: tokentrip from megatron -- --tensor-model-parallel-size 2 ...",
+        )
     replicate, shard, tp, cp, sp = (settings.size(dest) for dest in (REPLICATE, SHARD, TP, CP, SP))
     if cp > 1 and sp > 1:
         raise Refusal(

@@ -15,10 +15,11 @@ FLAGS = (
     _size("tp_size"),
     _size("cp_size"),
     _size("sp_size"),
-    Flag("num_processes", ("--num-processes",)),
-    Flag("num_machines", ("--num-machines",), default=1),
+    Flag("num_processes", ("--num-processes",), shapes=False),
+    Flag("num_machines", ("--num-machines",), default=1, shapes=False),
     Flag("distributed_type", ("--distributed-type",), Kind.TEXT),
     Flag("use_fsdp", ("--use-fsdp",), Kind.ON_OFF, False),
+    Flag("use_megatron_lm", ("--use-megatron-lm",), Kind.ON_OFF, False),
     Flag(
         "cp_comm_strategy",
         ("--parallelism-config-cp-comm-strategy",),

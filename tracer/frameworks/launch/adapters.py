@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.expansion import Unread, unread_error
 from tracer.frameworks.launch.result import Process
 from tracer.frameworks.launchers import Counts, whole
 from tracer.frameworks.notes import Note
+from tracer.frameworks.unread import Unread, unread_error
 
 Values = Mapping[str, object]
 _MEGATRON = (
@@ -67,10 +67,54 @@ def megatron_swift(process: Process) -> Process:
     )
     note = Note(
         "tool_defaults",
-        "ms-swift's own defaults are taken: expert_tensor_parallel_size 1, moe_token_dispatcher_type alltoall",
+        "ms-swift's own defaults are taken: expert_tensor_parallel_size 1, moe_token_dispatcher_type "
+        "alltoall",
         "give the flags to change them",
     )
     return replace(process, words=(*extra, *words), counts=counts, notes=(*process.notes, note))
+
+
+def slime(process: Process) -> list[Process]:
+    """slime: Megatron trains on ``--actor-num-nodes`` nodes; SGLang engines generate.
+
+    The flags of an engine are SGLang's with ``--sglang-`` before them.
+    """
+    values: dict[str, object] = {}
+    engine: list[str] = []
+    words = process.words
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        after = words[place + 1] if place + 1 < len(words) else ""
+        given = (
+            Unread(value, word.missing) if equals and isinstance(word, Unread) else value if equals else after
+        )
+        values[name] = given
+        if name.startswith("--sglang-"):
+            engine += [f"--{name[9:]}", *([given] if equals or not after.startswith("--") else [])]
+    counts = _counts(values, process.counts, ("--actor-num-nodes",), ("--actor-num-gpus-per-node",))
+    found = [replace(process, counts=counts, role="actor", launcher="slime")]
+    size = values.get("--rollout-num-gpus-per-engine")
+    if isinstance(size, str):
+        tp = ("--tp-size", size)
+        found.append(
+            Process("sglang", (*tp, *engine), process.env, Counts(), "slime", "rollout", adapter="slime")
+        )
+    return found
+
+
+def dynamo_trtllm(process: Process) -> Process:
+    """``dynamo.trtllm`` spells TensorRT-LLM's flags with dashes, and EP without the moe before it."""
+    words = []
+    for word in process.words:
+        name, equals, value = word.partition("=")
+        if name.startswith("--"):
+            name = "--" + name[2:].replace("-", "_").replace(
+                "expert_parallel_size", "moe_expert_parallel_size", 1
+            )
+            name = name.replace("moe_moe_", "moe_")
+        spelled = name + equals + value
+        words.append(Unread(spelled, word.missing) if isinstance(word, Unread) else spelled)
+    return replace(process, words=tuple(words))
 
 
 def _dashed(word: str) -> str:
@@ -90,6 +134,8 @@ def _below(values: Values, *prefixes: str) -> dict[str, object]:
             for name in _MEGATRON
             if values.get(prefix + name) is not None
         }
+        inner = f"{prefix}override_transformer_config."
+        found |= {name: values[inner + name] for name in _MEGATRON if values.get(inner + name) is not None}
         if found:
             return found
     return {}
@@ -154,7 +200,8 @@ def _verl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
     counted = _counts(values, counts, ("trainer.nnodes",), ("trainer.n_gpus_per_node",))
     found: list[Process] = []
     for role, prefix in (
-        ("actor", f"{root}actor."), ("ref", f"{root}ref."), ("critic", "critic."), ("critic", "critic.model."),
+        ("actor", f"{root}actor."), ("ref", f"{root}ref."), ("critic", "critic."),
+        ("critic", "critic.model."),
     ):  # fmt: skip
         shaping = _below(values, f"{prefix}megatron.", f"{prefix}engine.")
         if shaping:
@@ -207,7 +254,8 @@ def _verl_rollout(values: Values, prefix: str, counts: Counts, env: Mapping[str,
     expert = values.get(f"{prefix}expert_parallel_size")
     if engine == "sglang":
         tables: dict[str, object] = {
-            "tp_size": given.get("tensor_parallel_size", 1), "pp_size": given.get("pipeline_parallel_size", 1),
+            "tp_size": given.get("tensor_parallel_size", 1),
+            "pp_size": given.get("pipeline_parallel_size", 1),
         }  # fmt: skip
         if str(given.get("data_parallel_size", "1")) != "1":
             raise ConfigError(

@@ -9,7 +9,8 @@ MAX_DEPTH = 40
 MAX_TOKENS = 400
 LIMIT = 10**15
 _TOKEN = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)|\$?\{?([A-Za-z_]\w*)\}?|(\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%()<>?:!~]))"
+    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)|\$?\{?([A-Za-z_]\w*)\}?"
+    r"|(\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%()<>?:!~]))"
 )
 _LEVELS = (
     ("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
@@ -152,21 +153,20 @@ def _apply(operator: str, left: int, right: int) -> int:
         if not 0 <= right <= 60:
             raise NotReadError("shift")
         return left << right if operator == "<<" else left >> right
-    return int(
-        {
-            "||": lambda: bool(left) or bool(right),
-            "&&": lambda: bool(left) and bool(right),
-            "==": lambda: left == right,
-            "!=": lambda: left != right,
-            "<": lambda: left < right,
-            ">": lambda: left > right,
-            "<=": lambda: left <= right,
-            ">=": lambda: left >= right,
-            "+": lambda: left + right,
-            "-": lambda: left - right,
-            "*": lambda: left * right,
-        }[operator]()
-    )
+    simple: dict[str, Callable[[], int]] = {
+        "||": lambda: bool(left) or bool(right),
+        "&&": lambda: bool(left) and bool(right),
+        "==": lambda: left == right,
+        "!=": lambda: left != right,
+        "<": lambda: left < right,
+        ">": lambda: left > right,
+        "<=": lambda: left <= right,
+        ">=": lambda: left >= right,
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+    }
+    return int(simple[operator]())
 
 
 def _bounded(value: int) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
-from tracer.frameworks.launch.expansion import Expander, Unread
+from tracer.frameworks.launch.expansion import Expander
 from tracer.frameworks.launch.words import PieceKind, Word
+from tracer.frameworks.unread import Unread
 
 Truth = bool | None
 """None where a value that nothing sets, or a file of the machine, decides."""
@@ -31,11 +33,8 @@ def test_holds(words: list[Word], expander: Expander) -> Truth:
         places = [i for i, word in enumerate(words) if word.plain == joiner and 0 < i < len(words) - 1]
         if places:
             edges = [-1, *places, len(words)]
-            parts = [
-                test_holds(words[start + 1 : stop], expander)
-                for start, stop in zip(edges, edges[1:], strict=False)
-            ]
-            if (True if whole is any else False) in parts:
+            parts = [test_holds(words[start + 1 : stop], expander) for start, stop in pairwise(edges)]
+            if (whole is any) in parts:
                 return whole is any
             return None if None in parts else whole is all
     if words and words[0].plain == "!":

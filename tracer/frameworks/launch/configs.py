@@ -13,16 +13,20 @@ from tracer.frameworks.launchers import Counts
 from tracer.frameworks.parsing import FlagTable
 from tracer.frameworks.registry import FRAMEWORKS, framework
 
-_MARKS = (
-    ("accelerate", ("compute_environment", "distributed_type", "parallelism_config")),
-    ("maxtext", ("ici_", "dcn_")),
-    ("deepspeed", ("zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "tensor_parallel.autotp_size", "expert_parallel.")),
-    ("torchtitan", ("parallelism.data_parallel", "parallelism.tensor_parallel_degree", "training.local_batch_size", "job.dump_folder")),
-    ("nanotron", ("parallelism.dp", "parallelism.tp", "parallelism.pp")),
-    ("sglang", ("model-path", "model_path", "tp-size", "mem-fraction-static")),
-    ("tensorrt-llm", ("moe_expert_parallel_size", "kv_cache_config", "enable_attention_dp", "cuda_graph_config", "moe_config")),
-    ("vllm", ("tensor-parallel-size", "enable-expert-parallel", "gpu-memory-utilization", "max-model-len", "max_model_len")),
-)  # fmt: skip
+_MARKS = {
+    "accelerate": "compute_environment distributed_type parallelism_config",
+    "maxtext": "ici_ dcn_",
+    "deepspeed": "zero_optimization train_batch_size train_micro_batch_size_per_gpu expert_parallel. "
+    "tensor_parallel.autotp_size",
+    "torchtitan": "parallelism.data_parallel parallelism.tensor_parallel_degree training.local_batch_size "
+    "job.dump_folder",
+    "nanotron": "parallelism.dp parallelism.tp parallelism.pp",
+    "sglang": "model-path model_path tp-size mem-fraction-static",
+    "tensorrt-llm": "moe_expert_parallel_size kv_cache_config enable_attention_dp "
+    "cuda_graph_config moe_config",
+    "vllm": "tensor-parallel-size enable-expert-parallel gpu-memory-utilization max-model-len max_model_len",
+}
+"""Keys, or their beginnings, that a framework's files have and others' have not."""
 
 
 def processes_of(tables: Mapping[str, object], hint: str | None, name: str) -> tuple[str, list[Process]]:
@@ -37,7 +41,7 @@ def processes_of(tables: Mapping[str, object], hint: str | None, name: str) -> t
     if isinstance(arguments, dict):
         return "Megatron test configuration", [_megatron_test(tables, arguments)]
     keys = [key for key, _ in leaves(tables, "", set())]
-    flat = {key: value for key, value in leaves(tables, "", set())}
+    flat = dict(leaves(tables, "", set()))
     adapter = _adapter(keys)
     if adapter is not None and hint in (None, "megatron", "vllm", "sglang", "accelerate"):
         return f"{adapter} configuration", adapted(adapter, flat, Counts(), {})
@@ -69,8 +73,10 @@ def _adapter(keys: list[str]) -> str | None:
 def _framework(keys: list[str], name: str) -> str:
     """The framework whose marks and keys a configuration has."""
     scores: dict[str, int] = {}
-    for known, marks in _MARKS:
-        scores[known] = sum(3 for mark in marks if any(key == mark or key.startswith(mark) for key in keys))
+    for known, marks in _MARKS.items():
+        scores[known] = sum(
+            3 for mark in marks.split() if any(key == mark or key.startswith(mark) for key in keys)
+        )
     for known in FRAMEWORKS:
         loaded = framework(known)
         table = known_keys(FlagTable(loaded.flags, loaded.dialect))

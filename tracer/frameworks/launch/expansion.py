@@ -13,31 +13,14 @@ from fnmatch import fnmatchcase
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.arithmetic import NotReadError, evaluate, names_in
 from tracer.frameworks.launch.words import Piece, PieceKind, Word, pieces_of
+from tracer.frameworks.unread import Unread
 
 MAX_DEPTH = 12
-MAX_FIELD = 100_000
+MAX_FIELD = 200_000
 MAX_FIELDS = 20_000
 _PARAMETER = re.compile(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _OPERATOR = re.compile(r"(:[-=+?]|[-=+?]|%%|%|##|#|//|/|:|\^\^|\^|,,|,|@)(.*)", re.DOTALL)
 _RANGE = re.compile(r"(.*)\{(-?\d{1,6})\.\.(-?\d{1,6})\}(.*)")
-
-
-class Unread(str):
-    """A word as typed whose value is not known.
-
-    ``missing`` names the variables that would give it; ``fields`` are the words that it splits into where
-    it is a text of several, of which some are known (``"--nnodes 2 --node_rank $RANK"``).
-    """
-
-    __slots__ = ("fields", "missing")
-    missing: tuple[str, ...]
-    fields: tuple[str, ...]
-
-    def __new__(cls, typed: str, missing: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> Unread:
-        made = super().__new__(cls, typed)
-        made.missing = missing
-        made.fields = fields
-        return made
 
 
 class Undecided(Unread):
@@ -49,6 +32,7 @@ class Undecided(Unread):
     def __new__(
         cls, typed: str, missing: tuple[str, ...] = (), options: tuple[tuple[str, ...], ...] = ()
     ) -> Undecided:
+        """The words as typed, and the ways they may be."""
         made = str.__new__(cls, typed)
         made.missing = missing
         made.fields = ()
@@ -111,7 +95,7 @@ class Expander:
             return _braces(plain)
         whole = self._whole_word(word)
         if whole is not None:
-            return whole[:MAX_FIELDS]
+            return _bounded(whole)
         done: list[str] = []
         current: str | None = None
         unread: list[str] = []
@@ -137,7 +121,7 @@ class Expander:
                     current = None
         if unread:
             return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)))]
-        return [field[:MAX_FIELD] for field in [*done, *([] if current is None else [current])]]
+        return _bounded([*done, *([] if current is None else [current])])
 
     def text(self, word: Word) -> str:
         """A word without splitting, as in an assignment."""
@@ -150,7 +134,7 @@ class Expander:
             return Unread(typed)
         unread = [part for part in parts if isinstance(part, Unread)]
         if not unread:
-            return "".join(parts)[:MAX_FIELD]
+            return _bounded(["".join(parts)])[0]
         if len(parts) == 1:
             return parts[0]
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
@@ -219,6 +203,8 @@ class Expander:
         piece = word.pieces[0]
         values = self._parameter(piece)
         if isinstance(values, tuple):
+            if piece.quoted and (piece.text.endswith("[*]") or piece.text == "*"):
+                return [self.text_of(piece)]
             if piece.quoted:
                 return list(values)
             return [part for value in values for part in _split(value)]
@@ -340,6 +326,23 @@ class Expander:
         return rest[:count]
 
 
+def _bounded(fields: list[str]) -> list[str]:
+    """The fields, unless they outgrow what is read.
+
+    Raises:
+        ConfigError: for text that doubles itself.
+    """
+    size = sum(map(len, fields))
+    if len(fields) > MAX_FIELDS or size > MAX_FIELD:
+        raise ConfigError(
+            "flags",
+            fields[0][:60] if fields else "",
+            f"grows to {len(fields):,} words of {size:,} characters, more than is read",
+            "give the launch alone",
+        )
+    return fields
+
+
 def _no_names(name: str) -> int:
     raise NotReadError(name)
 
@@ -376,19 +379,3 @@ def _braces(text: str) -> list[str]:
         return [text]
     step = 1 if last >= first else -1
     return [f"{found.group(1)}{number}{found.group(4)}" for number in range(first, last + step, step)]
-
-
-def unread_error(name: str, word: Unread) -> ConfigError:
-    """What is asked for where a value that shapes the mesh is not in the text."""
-    if word.missing:
-        sets = " ".join(f"--set {variable}=N" for variable in word.missing[:4])
-        shown = " and ".join(f"${variable}" for variable in word.missing[:4])
-        return ConfigError(
-            name, str(word), f"takes {shown}, which nothing in these lines sets", f"add {sets}"
-        )
-    return ConfigError(
-        name,
-        str(word),
-        "is the output of a command, and nothing is run here",
-        "write the number in its place",
-    )

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.words import REDIRECTS, HereDocument, Operator, Token, Word
+from tracer.frameworks.launch.words import (
+    REDIRECTS,
+    HereDocument,
+    Operator,
+    Piece,
+    PieceKind,
+    Token,
+    Word,
+    quoted,
+)
 
 MAX_NESTED = 40
 _ENDS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
@@ -165,6 +174,8 @@ class _Parser:
         if text in readers:
             self.place += 1
             return readers[text]()
+        if text == "(" and self._is_arithmetic():
+            return self._arithmetic()
         if text in ("{", "("):
             self.place += 1
             inside = self.block(frozenset({"}" if text == "{" else ")"}))
@@ -174,8 +185,43 @@ class _Parser:
             return inside
         return self._command()
 
+    def _is_arithmetic(self) -> bool:
+        """Whether ``((`` stands here; ``( (`` is two subshells, which scripts do not write."""
+        after = self.tokens[self.place + 1 : self.place + 2]
+        return bool(after) and isinstance(after[0], Operator) and after[0].text == "("
+
+    def _arithmetic(self) -> Node:
+        """``(( N > 1 ))`` as the word ``((`` and its expression."""
+        self.place += 2
+        texts: list[str] = []
+        depth = 2
+        while self.place < len(self.tokens) and depth:
+            token = self.tokens[self.place]
+            text = token.typed if isinstance(token, Word) else getattr(token, "text", "")
+            depth += {"(": 1, ")": -1}.get(text, 0) if isinstance(token, Operator) else 0
+            if depth > 1 or text != ")":
+                texts.append(text)
+            self.place += 1
+        inside = " ".join(texts)
+        return Command([quoted("(("), Word((Piece(PieceKind.ARITHMETIC, inside, True, f"(({inside}))"),))])
+
+    def _test(self, command: Command) -> None:
+        """The words of ``[[ ... ]]``, in which ``&&``, ``<`` and brackets are words."""
+        while self.place < len(self.tokens):
+            token = self.tokens[self.place]
+            self.place += 1
+            if isinstance(token, Operator):
+                command.words.append(Word((Piece(PieceKind.TEXT, token.text, False, token.text),)))
+            elif isinstance(token, Word):
+                command.words.append(token)
+                if token.plain == "]]":
+                    return
+
     def _command(self) -> Node:
         command = Command()
+        if self.peek() == "[[":
+            self._test(command)
+            return command
         while self.place < len(self.tokens):
             token = self.tokens[self.place]
             if isinstance(token, Word):

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tracer.errors import ConfigError
-from tracer.frameworks.launch.documents import MAX_NODES
+from tracer.frameworks.documents import MAX_NODES
 
+MAX_LOOKED_AT = 5_000
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gpu.intel.com/i915", "habana.ai/gaudi")
 _SKIPPED = frozenset(
     {
@@ -33,7 +34,8 @@ class Pod:
     """One container that may launch something.
 
     ``gpus`` is the limit of one pod, ``size`` the pods that make one launch (a LeaderWorkerSet's size, a
-    Dynamo ``nodeCount``), ``image`` what is started when ``words`` name no program.
+    Dynamo ``nodeCount``), ``replicas`` copies of it (the pods of a StatefulSet), ``image`` what is started
+    when ``words`` name no program.
     """
 
     words: tuple[str, ...]
@@ -41,6 +43,7 @@ class Pod:
     env: Mapping[str, str] = field(default_factory=dict)
     gpus: int | None = None
     size: int = 1
+    replicas: int = 1
     role: str = ""
     name: str = ""
     tables: Mapping[str, object] | None = None
@@ -52,6 +55,7 @@ class _Context:
 
     gpus: int | None = None
     size: int = 1
+    replicas: int = 1
     role: str = ""
     name: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -79,14 +83,32 @@ def is_manifest(document: object) -> str:
     return ""
 
 
-def _has_key(node: object, wanted: set[str], depth: int = 0) -> bool:
-    if depth > 8:
-        return False
-    if isinstance(node, dict):
-        return bool(wanted & node.keys()) or any(
-            _has_key(value, wanted, depth + 1) for value in list(node.values())[:100]
-        )
-    return isinstance(node, list) and any(_has_key(value, wanted, depth + 1) for value in node[:100])
+def _has_key(node: object, wanted: set[str]) -> bool:
+    """Whether one of these keys is anywhere in the first ``MAX_LOOKED_AT`` values."""
+    waiting = [node]
+    for _ in range(MAX_LOOKED_AT):
+        if not waiting:
+            return False
+        here = waiting.pop()
+        if isinstance(here, dict):
+            if wanted & here.keys():
+                return True
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here[:100]
+    return False
+
+
+def config_map_files(document: object) -> dict[str, str]:
+    """The files of a ConfigMap, by name: what a launch beside it may be configured by."""
+    if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
+        return {}
+    data = document.get("data")
+    return (
+        {str(name): text for name, text in data.items() if isinstance(text, str)}
+        if isinstance(data, dict)
+        else {}
+    )
 
 
 def pods_of(document: object) -> list[Pod]:
@@ -144,6 +166,7 @@ def _deeper(node: Mapping[str, object], key: str, context: _Context) -> _Context
         context,
         gpus=_limit(node) or context.gpus,
         size=size if isinstance(size, int) and 0 < size < 1 << 20 else context.size,
+        replicas=_whole(node.get("replicas")) or context.replicas,
         role=role,
         name=name if isinstance(name, str) else context.name,
         env={**context.env, **_environment(node.get("envs")), **env},
@@ -159,7 +182,8 @@ def _parallelism(node: Mapping[str, object]) -> tuple[tuple[str, ...], dict[str,
         return (), {}
     flags = {
         "tensor": ("--tensor-parallel-size", "TP_SIZE"), "pipeline": ("--pipeline-parallel-size", "PP_SIZE"),
-        "data": ("--data-parallel-size", "DP_SIZE"), "dataLocal": ("--data-parallel-size-local", "DP_SIZE_LOCAL"),
+        "data": ("--data-parallel-size", "DP_SIZE"),
+        "dataLocal": ("--data-parallel-size-local", "DP_SIZE_LOCAL"),
     }  # fmt: skip
     words: list[str] = []
     env: dict[str, str] = {}
@@ -229,16 +253,21 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
         *_strings(node.get("command"), env),
         *_strings(node.get("args"), env),
     ]
-    if node.get("modelCommand") == "vllmServe" or (context.serves and not runs) or (isinstance(node.get("modelFormat"), dict) and not image):
+    if (
+        node.get("modelCommand") == "vllmServe"
+        or (context.serves and not runs)
+        or (isinstance(node.get("modelFormat"), dict) and not image)
+    ):
         words = ["vllm", "serve", *context.words, *words]
     return Pod(
         tuple(words),
         image,
         env,
-        context.gpus,
-        context.size,
-        context.role,
-        str(node.get("name") or context.name),
+        gpus=context.gpus,
+        size=context.size,
+        replicas=context.replicas,
+        role=context.role,
+        name=str(node.get("name") or context.name),
     )
 
 
@@ -268,11 +297,9 @@ def _ray_llm(node: Mapping[str, object], context: _Context) -> Pod:
         (),
         "vllm",
         context.env,
-        None,
-        1,
-        context.role,
-        str(name or ""),
-        {str(k): v for k, v in kwargs.items()},
+        role=context.role,
+        name=str(name or ""),
+        tables={str(key): value for key, value in kwargs.items()},
     )
 
 
@@ -290,8 +317,7 @@ def _production_stack(node: Mapping[str, object], context: _Context) -> Pod:
         tuple(words),
         "",
         context.env,
-        _whole(node.get("requestGPU")),
-        1,
-        context.role,
-        str(node.get("name") or ""),
+        gpus=_whole(node.get("requestGPU")),
+        role=context.role,
+        name=str(node.get("name") or ""),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tracer.frameworks.registry import FRAMEWORKS, framework, framework_name
+from tracer.frameworks.unread import Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ _MODULES = (
     ("sglang.bench_serving", Program("sglang", client=True)),
     ("sglang.bench_", Program("sglang")),
     ("sglang_router.launch_server", Program("sglang")),
-    ("dynamo.vllm", Program("vllm")),
-    ("dynamo.sglang", Program("sglang")),
+    ("dynamo.vllm", Program("vllm", "dynamo")),
+    ("dynamo.sglang", Program("sglang", "dynamo")),
     ("dynamo.trtllm", Program("tensorrt-llm", "dynamo")),
     ("tensorrt_llm.commands.serve", Program("tensorrt-llm")),
     ("torchtitan.train", Program("torchtitan")),
@@ -101,8 +102,6 @@ def script_program(base: str) -> Program | None:
 
 def overrides(words: Iterable[str]) -> dict[str, str]:
     """``a.b=4`` words as keys and values; ``+a.b=4`` too. The last of a repeated key counts."""
-    from tracer.frameworks.launch.expansion import Unread
-
     found: dict[str, str] = {}
     for word in words:
         matched = _OVERRIDE.fullmatch(word[:10_000])
@@ -135,6 +134,8 @@ def program_of_flags(words: Sequence[str], names: Sequence[str] = FRAMEWORKS) ->
     if tool is not None:
         return tool
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if "--actor-num-nodes" in flags and "megatron" in names:
+        return Program("megatron", "slime")
     if flags & {"--deepspeed", "--deepspeed_config", "--deepspeed-config"} and "deepspeed" in names:
         return Program("deepspeed")
     best, most = None, 0

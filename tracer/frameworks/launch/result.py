@@ -14,8 +14,8 @@ class Process:
     """One launch of one framework, as far as the text says.
 
     ``words`` are its flags, ``tables`` settings that a file or overrides give by the framework's own names.
-    ``role`` tells pools apart (``prefill``, ``actor``). ``pods`` are the GPUs that a manifest grants in
-    all; ``config`` is a file the launch names and that was not given here.
+    ``role`` tells pools apart (``prefill``, ``actor``). ``pods`` are the GPUs that a manifest grants to one
+    copy, and its copies; ``config`` is a file the launch names and that was not given here.
     """
 
     framework: str
@@ -25,7 +25,7 @@ class Process:
     launcher: str | None = None
     role: str = ""
     tables: Mapping[str, object] | None = None
-    pods: int | None = None
+    pods: tuple[int, int] | None = None
     config: str = ""
     adapter: str = ""
     notes: tuple[Note, ...] = ()

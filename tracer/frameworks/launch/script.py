@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from tracer.errors import ConfigError
+from tracer.frameworks.launch.branches import merged
 from tracer.frameworks.launch.conditions import Truth, test_holds
-from tracer.frameworks.launch.expansion import Expander, Undecided, Unread, Value, split_fields
+from tracer.frameworks.launch.expansion import Expander, Undecided, Value, split_fields
 from tracer.frameworks.launch.grammar import (
     Block,
     Case,
@@ -24,7 +26,9 @@ from tracer.frameworks.launch.grammar import (
     While,
     parse_shell,
 )
-from tracer.frameworks.launch.words import HereDocument, Word, pieces_of, tokens_of
+from tracer.frameworks.launch.slurm import directives_of, slurm_variables
+from tracer.frameworks.launch.words import HereDocument, Piece, PieceKind, Word, pieces_of, tokens_of
+from tracer.frameworks.unread import Unread
 
 MAX_STEPS = 20_000
 MAX_COMMANDS = 512
@@ -33,7 +37,6 @@ MAX_CALLS = 8
 MAX_FILE = 400_000
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=", re.DOTALL)
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
-_SBATCH = re.compile(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def read_script(
         ConfigError: for quotes that do not close, and texts above the bounds.
     """
     block = parse_shell(tokens_of(text))
-    directives = tuple(_SBATCH.findall(text))
+    directives = directives_of(text)
     reader = _Reader(pinned)
     reader.variables.update(outside or {})
     reader.variables["@"] = arguments
@@ -83,44 +86,6 @@ def read_script(
         for body in list(reader.functions.values()):
             reader.node(body)
     return Script(reader.commands, dict(reader.variables), directives)
-
-
-def slurm_variables(directives: tuple[str, ...]) -> dict[str, str]:
-    """What ``#SBATCH`` lines make Slurm set: nodes, tasks, GPUs per node."""
-    options = slurm_options(directives)
-    nodes, per_node, tasks = options.get("nodes"), options.get("per_node"), options.get("tasks")
-    if tasks is None and nodes and per_node:
-        tasks = nodes * per_node
-    gpus = options.get("gpus")
-    found = {
-        "SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks,
-        "SLURM_NTASKS_PER_NODE": per_node, "SLURM_GPUS_PER_NODE": gpus, "SLURM_GPUS_ON_NODE": gpus,
-    }  # fmt: skip
-    return {name: str(value) for name, value in found.items() if value is not None}
-
-
-_SLURM = {
-    "N": "nodes", "nodes": "nodes", "n": "tasks", "ntasks": "tasks", "ntasks-per-node": "per_node",
-    "gpus-per-node": "gpus", "gres": "gpus",
-}  # fmt: skip
-
-
-def slurm_options(directives: tuple[str, ...]) -> dict[str, int]:
-    """Counts of Slurm options: nodes, tasks, per_node, gpus."""
-    found: dict[str, int] = {}
-    for line in directives[:200]:
-        words = line.split("#")[0].split()
-        for place, word in enumerate(words):
-            name, equals, value = word.lstrip("-").partition("=")
-            if not equals and name not in _SLURM and name[:1] in ("N", "n") and name[1:].isdecimal():
-                name, value = name[0], name[1:]
-            elif not equals:
-                value = words[place + 1] if place + 1 < len(words) else ""
-            if word.startswith("-") and name in _SLURM:
-                number = value.rsplit(":", 1)[-1].rsplit("-", 1)[-1]
-                if number.isdecimal() and len(number) < 9:
-                    found[_SLURM[name]] = int(number)
-    return found
 
 
 class _Reader:
@@ -161,7 +126,9 @@ class _Reader:
         """Read one statement."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            self.ended = True
+            raise ConfigError(
+                "flags", f"over {MAX_STEPS:,} statements", "are more than is read", "give the launch alone"
+            )
         if self.ended:
             return None
         if isinstance(node, Block):
@@ -218,7 +185,7 @@ class _Reader:
                 self.ended = False
                 continue
             outcomes.append(self.variables)
-        self.variables = _merged(outcomes or [start], asked)
+        self.variables = merged(outcomes or [start], asked)
         return None
 
     def _case(self, node: Case) -> Truth:
@@ -264,6 +231,9 @@ class _Reader:
         if name in ("[", "[[", "test"):
             ends = 1 if words[-1].plain in ("]", "]]") else 0
             return test_holds(words[place + 1 : len(words) - ends], self.expander)
+        if words and words[0].typed == "((" and len(words) == 2:
+            value = self.expander.text(words[1])
+            return None if isinstance(value, Unread) else int(value) != 0
         if place == len(words):
             for word in words:
                 self._assign(word)
@@ -391,7 +361,7 @@ class _Reader:
             return
         rest = head.text[found.end() :]
         pieces = (
-            *(pieces_of_plain(rest) if rest else ()),
+            *((Piece(PieceKind.TEXT, rest, False, rest),) if rest else ()),
             *word.pieces[1:],
         )
         value = self.expander.joined(pieces, word.typed.partition("=")[2]) if pieces else ""
@@ -409,13 +379,6 @@ class _Reader:
                 return
             value = _appended(name, old_value if isinstance(old_value, str) else "", value)
         self.variables[name] = value
-
-
-def pieces_of_plain(text: str) -> tuple[object, ...]:
-    """An unquoted text as a piece."""
-    from tracer.frameworks.launch.words import Piece, PieceKind
-
-    return (Piece(PieceKind.TEXT, text, False, text),)
 
 
 def _appended(name: str, old: str, more: str) -> str:
@@ -440,32 +403,4 @@ def _is_assignment(word: Word) -> bool:
     if not word.pieces:
         return False
     head = word.pieces[0]
-    return not head.quoted and head.kind == "text" and _ASSIGNMENT.match(head.text) is not None
-
-
-def _merged(outcomes: list[dict[str, Value]], asked: tuple[str, ...]) -> dict[str, Value]:
-    """Variables after a branch: as they are where all outcomes agree, else undecided."""
-    merged: dict[str, Value] = {}
-    for name in dict.fromkeys(key for outcome in outcomes for key in outcome):
-        values = [outcome.get(name) for outcome in outcomes]
-        first = values[0]
-        if all(type(value) is type(first) and value == first for value in values) and first is not None:
-            merged[name] = first
-            continue
-        options = tuple(dict.fromkeys(_as_words(value) for value in values))
-        array = any(isinstance(value, tuple) for value in values)
-        # Arrays cannot be given by --set: what the condition asks can.
-        missing = tuple(dict.fromkeys(asked)) if asked and array else (name,)
-        undecided = Undecided(f"${{{name}[@]}}" if array else f"${name}", missing, options)
-        merged[name] = (undecided,) if array else undecided
-    return merged
-
-
-def _as_words(value: Value | None) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, tuple):
-        return value
-    if isinstance(value, Unread):
-        return value.fields or (value,)
-    return tuple(value.split())
+    return not head.quoted and head.kind is PieceKind.TEXT and _ASSIGNMENT.match(head.text) is not None

@@ -15,6 +15,8 @@ from tracer.errors import ConfigError
 
 MAX_CHARACTERS = 500_000
 MAX_WORDS = 20_000
+MAX_EXPANSION = 4_000
+MAX_COMMAND = 100_000
 _PLAIN = re.compile(r"[^\s\\'\"$`|&;()<>#]+")
 _IN_DOUBLE = re.compile(r"[^\\\"$`]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
@@ -122,7 +124,7 @@ def _tidied(text: str) -> str:
     """Without carriage returns, Markdown fences, and the ``$`` prompts of a pasted session."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = re.sub(r"(?m)^[ \t]*```.*$", "", text)
-    text = re.sub(r"(?m)^(\s*)(?:\$|!|>>>) (?=\S)", r"\1", text)
+    text = re.sub(r"(?m)^([ \t]*)(?:\$|!|>>>) (?=\S)", r"\1", text)
     return re.sub(r"(?m)^%%(?:bash|sh)\b.*$", "", text)
 
 
@@ -151,7 +153,9 @@ class _Lexer:
                 yield from self._operator()
             else:
                 word = self._word()
-                if not ((word.plain or "").isdecimal() and self.text[self.place : self.place + 1] in ("<", ">")):
+                if not (
+                    (word.plain or "").isdecimal() and self.text[self.place : self.place + 1] in ("<", ">")
+                ):
                     yield word  # a number right before a redirection is its file, not a word
         self._read_bodies()
 
@@ -279,7 +283,7 @@ class _Lexer:
             return Piece(PieceKind.COMMAND, inside, quoted, text[start : self.place])
         if text.startswith("$((", start) or text.startswith("$[", start):
             wide = text.startswith("$((", start)
-            end = _closing(text, start + (2 if wide else 1), "(" if wide else "[", ")" if wide else "]")
+            end = _closing(text, start + 1, "(" if wide else "[", ")" if wide else "]")
             self.place = end + (2 if wide and text.startswith("))", end) else 1)
             inside = text[start + (3 if wide else 2) : end]
             return Piece(PieceKind.ARITHMETIC, inside, quoted, text[start : self.place])
@@ -345,7 +349,8 @@ def _closing(text: str, start: int, opening: str, closing: str) -> int:
     """
     depth, quote, place = 0, "", start
     double = opening == "(" and text.startswith("((", start)
-    while place < len(text):
+    stop = min(len(text), start + (MAX_COMMAND if opening == "(" and not double else MAX_EXPANSION))
+    while place < stop:
         letter = text[place]
         if letter == "\\":
             place += 1

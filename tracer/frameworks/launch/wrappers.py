@@ -6,45 +6,71 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tracer.frameworks.launch.expansion import Unread
+from tracer.frameworks.launch.expansion import Value
 from tracer.frameworks.launch.programs import Program, module_program, script_program, word_program
 from tracer.frameworks.launchers import LAUNCHERS, Counts, read_launcher
+from tracer.frameworks.unread import Unread
 
 MAX_WRAPPED = 24
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _PYTHON = re.compile(r"(?:ipython|pypy|python)[\d.]*(?:\.exe)?$")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+_NO_SWITCHES = (
+    "nohup exec builtin stdbuf nice catchsegv trtllm-llmapi-launch gdb nsys ncu rocprof rocprofv3 py-spy "
+    "poetry pipenv pdm hatch rye pixi micromamba hpcrun rlaunch watch coverage"
+)
 _NO_VALUE: dict[str, str] = {
+    **dict.fromkeys(_NO_SWITCHES.split(), ""),
     "env": "i 0 v ignore-environment",
     "sudo": "E n k b H S A i s preserve-env",
-    "nohup": "", "time": "p v", "exec": "", "command": "p", "builtin": "", "setsid": "w f", "caffeinate": "i",
-    "stdbuf": "", "nice": "", "ionice": "t", "taskset": "a p", "timeout": "foreground v preserve-status",
-    "chrt": "f r", "numactl": "s H show hardware localalloc l all a", "unbuffer": "", "tini": "g s v",
-    "dumb-init": "c v", "catchsegv": "", "trtllm-llmapi-launch": "", "gdb": "", "xvfb-run": "a",
-    "nsys": "", "ncu": "", "rocprof": "", "rocprofv3": "", "py-spy": "",
-    "uv": "no-sync isolated frozen locked active no-project q quiet v verbose offline no-dev all-extras no-cache",
-    "poetry": "", "pipenv": "", "pdm": "", "hatch": "", "rye": "", "pixi": "", "conda": "no-capture-output live-stream",
-    "mamba": "no-capture-output", "micromamba": "",
-    "docker": "d i t it ti id dit rm init privileged P publish-all read-only detach interactive tty q quiet no-healthcheck oom-kill-disable",
-    "apptainer": "nv rocm e cleanenv c contain C containall fakeroot f w writable writable-tmpfs no-home i no-init",
+    "time": "p v",
+    "command": "p",
+    "setsid": "w f",
+    "caffeinate": "i",
+    "ionice": "t",
+    "taskset": "a p",
+    "timeout": "foreground v preserve-status",
+    "chrt": "f r",
+    "numactl": "s H show hardware localalloc l all a",
+    "tini": "g s v",
+    "dumb-init": "c v",
+    "xvfb-run": "a",
+    "uv": "no-sync isolated frozen locked active no-project q quiet v verbose offline no-dev all-extras "
+    "no-cache",
+    "conda": "no-capture-output live-stream",
+    "mamba": "no-capture-output",
+    "docker": "d i t it ti id dit rm init privileged P publish-all read-only detach interactive tty q quiet "
+    "no-healthcheck oom-kill-disable",
+    "apptainer": "nv rocm e cleanenv c contain C containall fakeroot f w writable writable-tmpfs no-home i "
+    "no-init",
     "enroot": "r root w rw",
     "kubectl": "i t it ti stdin tty q quiet",
     "ray": "no-wait verbose v",
     "ssh": "A a f G g K k M N n q s T t tt V v X x Y y 4 6 C",
-    "pdsh": "S R", "parallel-ssh": "i", "clush": "b B S L", "sbatch": "parsable exclusive W wait hold H test-only",
-    "salloc": "exclusive", "flock": "n e", "su": "l", "oneccl": "", "hpcrun": "", "rlaunch": "",
-    "xargs": "r 0 t", "watch": "", "line_profiler": "", "coverage": "",
-}  # fmt: skip
+    "pdsh": "S R",
+    "parallel-ssh": "i",
+    "clush": "b B S L",
+    "sbatch": "parsable exclusive W wait hold H test-only",
+    "salloc": "exclusive",
+    "flock": "n e",
+    "su": "l",
+    "xargs": "r 0 t",
+}
+"""Programs that start another, and their options that take no value; every other option takes one."""
 _SAME = {
-    "podman": "docker", "nerdctl": "docker", "nvidia-docker": "docker", "singularity": "apptainer",
-    "oc": "kubectl", "microk8s.kubectl": "kubectl",
-}  # fmt: skip
+    "podman": "docker",
+    "nerdctl": "docker",
+    "nvidia-docker": "docker",
+    "singularity": "apptainer",
+    "oc": "kubectl",
+}
 #: Words that a wrapper has before what it wraps, besides its options.
 _SUBCOMMANDS = {
     "docker": ("run", "exec", "create"), "uv": ("run",), "poetry": ("run",), "pipenv": ("run",),
     "pdm": ("run",), "hatch": ("run",), "rye": ("run",), "pixi": ("run",), "conda": ("run",),
     "mamba": ("run",), "micromamba": ("run",), "apptainer": ("exec", "run", "shell"), "enroot": ("start",),
-    "kubectl": ("exec", "run"), "ray": ("job", "submit"), "nsys": ("profile", "launch"), "py-spy": ("record",),
+    "kubectl": ("exec", "run"), "ray": ("job", "submit"), "nsys": ("profile", "launch"),
+    "py-spy": ("record",),
 }  # fmt: skip
 #: Of these the first word that is no option is a name (an image, a host, a mask), not the command.
 _NAMED = frozenset({"docker", "apptainer", "enroot", "kubectl", "ssh", "taskset", "timeout", "chrt", "flock"})
@@ -58,7 +84,7 @@ class Unwrapped:
     """
 
     words: tuple[str, ...]
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, Value] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     launcher: str | None = None
     wrappers: tuple[str, ...] = ()
@@ -68,7 +94,7 @@ class Unwrapped:
     name: str = ""
 
 
-def unwrap(words: Sequence[str], env: Mapping[str, str], counts: Counts) -> Unwrapped:
+def unwrap(words: Sequence[str], env: Mapping[str, Value], counts: Counts) -> Unwrapped:
     """The innermost program of a command; its own words follow it.
 
     ``env`` are variables that the lines set before; ``counts`` what a batch script's header says.
@@ -185,7 +211,9 @@ def _launch(found: Unwrapped, base: str) -> None:
         for option in options:
             name, _, value = option.partition("=")
             if name == "--export":
-                found.env.update(pair.split("=", 1) for pair in value.split(",") if "=" in pair)
+                for pair in value.split(","):
+                    key, assigned, given = pair.partition("=")
+                    found.env.update({key: given} if assigned else {})
     if base == "accelerate":
         found.program = Program("accelerate")
         found.words = tuple(options)
@@ -270,7 +298,7 @@ def _strip(found: Unwrapped, kind: str) -> Program | None:
             continue
         name, equals, value = word.lstrip("-").partition("=")
         words = words[1:]
-        if not equals and name not in lone and not _clustered(name, lone, word):
+        if not equals and name not in lone and not _complete(name, lone, word):
             value, words = (words[0] if words else ""), words[1:]
         if name in ("e", "env", "environment") and kind in ("docker", "apptainer"):
             key, assigned, given = value.partition("=")
@@ -288,9 +316,11 @@ def _strip(found: Unwrapped, kind: str) -> Program | None:
     return image
 
 
-def _clustered(name: str, lone: set[str], word: str) -> bool:
-    """``-itd``: switches of one letter together."""
-    return not word.startswith("--") and 1 < len(name) < 5 and all(letter in lone for letter in name)
+def _complete(name: str, lone: set[str], word: str) -> bool:
+    """``-itd``, switches of one letter together, and ``-oL``, an option with its value."""
+    if word.startswith("--") or len(name) < 2:
+        return False
+    return all(letter in lone for letter in name) or name[0] not in lone
 
 
 def image_program(image: str) -> Program | None:

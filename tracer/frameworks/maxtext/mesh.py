@@ -36,7 +36,8 @@ def read(request: Request) -> Reading:
     names = [f"ici_{axis}" for axis in reversed(AXES)] + [f"dcn_{axis}" for axis in reversed(AXES)]
     ranks = RankGrid(tuple(names), (*reversed(ici.values()), *reversed(dcn.values())))
     dense = {
-        "tp": _both(_TENSOR), "cp": _both(_CONTEXT), "dp": _both(("expert", *_DATA)), "pp": _both(("pipeline",)),
+        "tp": _both(_TENSOR), "cp": _both(_CONTEXT), "dp": _both(("expert", *_DATA)),
+        "pp": _both(("pipeline",)),
     }  # fmt: skip
     expert = {"etp": _both(_TENSOR), "ep": _both(("expert",)), "edp": _both((*_CONTEXT, *_DATA))}
     tp = ici["tensor"] * dcn["tensor"]
@@ -85,7 +86,8 @@ def _notes(request: Request, ranks: RankGrid, ep: tuple[str, ...]) -> list[Note]
         notes.append(
             Note(
                 "device_order_assumed",
-                "ranks are laid out row-major, as JAX does on GPUs; on TPUs it follows the wiring of the slice",
+                "ranks are laid out row-major, as JAX does on GPUs; on TPUs they follow the wiring of the "
+                "slice",
                 "hardware=gpu for GPUs; on TPUs read the sizes, not the rank numbers",
             )
         )
