@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.frameworks.launch.result import Launch
     from tracer.frameworks.opening import LaunchedMesh
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 MAX_BYTES = 4_000_000
 _CONFIGS = (".yaml", ".yml", ".toml", ".json")
@@ -62,7 +63,7 @@ class _Given:
 @click.option("--role", help="Of several meshes, the one to show and save (prefill, actor).")
 @click.option("--save", type=click.Path(path_type=Path), help="Write the scenario here (.toml or .json).")
 @click.option("--strict", is_flag=True, help="Refuse flags that are not known or not modelled.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 @click.option("--list", "listing", is_flag=True, help="The frameworks, and the releases they were read from.")
 @click.pass_context
 def from_command(
@@ -106,9 +107,7 @@ def from_command(
     if save is not None:
         _save(save, _only(meshes).layout.scenario)
     if as_json:
-        import json
-
-        click.echo(json.dumps(_as_json(launch, meshes)))
+        print_json(_as_json(launch, meshes))
     else:
         click.echo(_as_text(launch, meshes))
 
@@ -253,7 +252,7 @@ def _as_text(launch: Launch, meshes: list[LaunchedMesh]) -> str:
     return "\n".join(lines)
 
 
-def _save(path: Path, scenario: Scenario) -> None:
+def _save(path: Path, scenario: BareScenario) -> None:
     """Write a scenario whole; the suffix says how."""
     import json
 

@@ -13,7 +13,7 @@ from app.commands.diff import diff_command
 from app.commands.from_ import from_command
 from tracer.errors import ConfigError
 from tracer.frameworks import FRAMEWORKS
-from tracer.scenario.files import load_scenario
+from tracer.scenario.files import load_bare_scenario
 
 
 def run(command: click.Command, *arguments: str) -> Result:
@@ -59,7 +59,7 @@ def test_save_writes_a_scenario(tmp_path: Path, suffix: str) -> None:
         "2",
     )
     assert result.exit_code == 0, result.output
-    assert load_scenario(path).mesh.size_of("dp") == 8
+    assert load_bare_scenario(path).mesh.dp == 8
 
 
 def test_a_configuration_file(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_several_meshes_are_all_shown_and_one_is_saved(tmp_path: Path) -> None:
     refused = run(from_command, str(file), "--save", str(saved))
     assert "are several meshes, and a scenario is one; add --role prefill" in str(refused.exception)
     assert run(from_command, str(file), "--role", "decode", "--save", str(saved)).exit_code == 0
-    assert load_scenario(saved).mesh.size_of("ep") == 8
+    assert load_bare_scenario(saved).mesh.size_of("ep") == 8
 
 
 def test_a_configuration_file_beside_its_flags(tmp_path: Path) -> None:

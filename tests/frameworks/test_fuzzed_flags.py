@@ -70,7 +70,8 @@ def test_fuzzed_flags(name: str, data: st.DataObject) -> None:
             assert sorted(rank for group in groups for rank in group) == everyone, group_name
     held = {rank for ranks in table["expert_ranks"].values() for rank in ranks}
     assert held in (set(), set(everyone)) or len(table["expert_ranks"]) < len(everyone)
-    assert "not_expressible" not in {note["code"] for note in table["warnings"]}
+    if name != "maxtext":  # its axes have a part in a slice and one between, with others in the middle
+        assert "not_expressible" not in {note["code"] for note in table["warnings"]}
 
 
 LINE_PIECES = st.sampled_from(

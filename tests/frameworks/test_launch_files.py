@@ -42,7 +42,7 @@ def test_every_file_is_expected_something() -> None:
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_file_is_read_or_refused(name: str) -> None:
     text, expected = (FILES / name).read_text(), EXPECTED[name]
-    filename = None if name.endswith(".py") else name
+    filename = None if name.endswith(".txt") else name
     if "refused" in expected:
         with pytest.raises(ConfigError, match=r".+") as error:
             meshes_of(read_launch(text, filename=filename), Asked())

@@ -78,6 +78,19 @@ def sizes(text: str, **settings: str) -> list[tuple[str, str, int, dict[str, int
             "dcn_data_parallelism=2 hardware=gpu",
             "maxtext", 16, {"tp": 2, "dp": 8},
         ),
+        ("if [ $# -gt 5 ]; then echo usage; exit 1; fi\nvllm serve m -tp 2", "vllm", 2, {"tp": 2}),
+        ("if [ $# -lt 1 ]; then echo usage; exit 1; fi\nvllm serve m -tp 2", "vllm", 2, {"tp": 2}),
+        (
+            "cat > run.sh <<EOF\ntorchrun --nproc-per-node 8 pretrain_gpt.py --context-parallel-size 2\nEOF\n"
+            "bash run.sh",
+            "megatron", 8, {"cp": 2, "dp": 4},
+        ),
+        ("deepspeed --include h1:0,1@h2:0,1 train.py --deepspeed d.json", "deepspeed", 4, {"dp": 4}),
+        (
+            "python3 -m dynamo.trtllm --model-path m --tensor-parallel-size 8 --expert-parallel-size 8",
+            "tensorrt-llm", 8, {"tp": 8, "ep": 8},
+        ),
+        ("vllm serve m\n  --tensor-parallel-size 2 \\\n# -pp 4 \\\n  --port 1", "vllm", 2, {"tp": 2}),
     ],
 )  # fmt: skip
 def test_a_launch_of_one_mesh(text: str, framework_name: str, gpus: int, axes: dict[str, int]) -> None:
@@ -173,6 +186,8 @@ def test_two_pools_by_their_roles() -> None:
         ("git clone https://x/vllm && pip install vllm && cd vllm", "does not say which framework"),
         ("docker pull vllm/vllm-openai", "does not say which framework"),
         ("lmdeploy serve api_server m --tp 8", "line='lmdeploy' does not say which framework"),
+        ("accelerate launch --num_processes 8 --use_megatron_lm t.py", "Megatron-LM lays the ranks out"),
+        ("deepspeed --hostfile=h --num_gpus 8 t.py", "add --gpus N"),
     ],
 )
 def test_never_a_confident_guess(text: str, message: str) -> None:
@@ -233,6 +248,37 @@ def test_manifests_say_what_they_grant() -> None:
     assert "takes 8 GPUs and this manifest's pods have 4" in note.message
     (note,) = [n for n in from_line(pod.replace("=8", "=2")).warnings if n.code == "granted_gpus_idle"]
     assert "have 4 GPUs and the launch takes 2" in note.message
+
+
+POD = """apiVersion: apps/v1
+kind: StatefulSet
+spec:
+  replicas: 2
+  template:
+    spec:
+      containers:
+      - name: s
+        image: lmsysorg/sglang
+        command: [python3, -m, sglang.launch_server]
+        args: [--tp, "$(TP)", --nnodes, "2", --node-rank, "$(POD_INDEX)"]
+        env: [{name: TP, value: "16"}]
+        resources: {limits: {nvidia.com/gpu: "8"}}
+"""
+
+
+def test_references_of_a_manifest_are_filled_or_asked_for() -> None:
+    layout = from_line(POD)
+    assert layout.world_size == 16
+    assert "more_than_granted" not in {note.code for note in layout.warnings}
+    with pytest.raises(ConfigError, match=r"--tp-size='\$\{TP\}' takes \$TP, .*add --set TP=N"):
+        from_line(POD.replace("name: TP", "name: OTHER"))
+    assert from_line(POD.replace("name: TP", "name: OTHER"), settings={"TP": "16"}).world_size == 16
+
+
+def test_a_recipe_beside_overrides_is_said() -> None:
+    line = "torchrun --nproc_per_node=8 run.py --recipe llama3_8b model.tensor_model_parallel_size=2"
+    (note,) = [note for note in from_line(line).warnings if note.code == "config_file_not_read"]
+    assert "--recipe" in note.message
 
 
 def rank_of(coordinates: dict[str, int], order: list[tuple[str, int]]) -> int:

@@ -63,6 +63,13 @@ SAME_AS_BASH = [
     "N=4; if (( N > 2 )); then launch a; else launch b; fi",
     'A=(x y); launch "pre ${A[*]} post"',
     "set -e; launch a || exit 1",
+    "set -- a 'b c'; launch \"$@\" $# $1",
+    "declare -a A=(1 2); launch ${A[@]}",
+    ': ${T:=4} "${P:=2}"; launch $T $P',
+    "T=${A:-${B:-4}}; launch $T $(( ${C:-2} * 2 ))",
+    "{ launch a; } 2>/dev/null",
+    'A=(1 2); ALL="${A[*]} 3"; launch $ALL',
+    "A=(a); A[1]=b; A[0]=c; launch ${A[@]}",
 ]
 
 

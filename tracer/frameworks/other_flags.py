@@ -33,7 +33,10 @@ class OtherFlags:
 
     def passes_over(self, name: str) -> bool:
         """Whether a flag, or a dotted key of a file, is known to shape nothing."""
-        return _listed(name, self.shapes_nothing)
+        bare = plain(name)
+        return _listed(bare, self.shapes_nothing) or (
+            bare.startswith("--no-") and _listed(f"--{bare[5:]}", self.shapes_nothing)
+        )
 
     def lacks(self, name: str) -> str:
         """What a trip lacks where this flag is given; empty for any other."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 from tracer.errors import ConfigError, listed
@@ -22,6 +23,7 @@ from tracer.frameworks.launch.slurm import slurm_options
 from tracer.frameworks.launch.texts import check_rendered
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
+from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import FRAMEWORKS
 
 MAX_INSIDE = 6
@@ -43,6 +45,7 @@ class Collector:
 
     hint: str | None
     pins: dict[str, str]
+    typed: str = ""
     given: list[str] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
@@ -139,7 +142,9 @@ class Collector:
         """A command whose words a branch decides: fine where every way launches the same mesh."""
         ways: list[list[Process]] = []
         for way in ways_of(words):
-            inner = Collector(self.hint, self.pins, self.given, files=self.files, inside=self.inside)
+            inner = Collector(
+                self.hint, self.pins, self.typed, self.given, files=self.files, inside=self.inside
+            )
             inner.command(way, env, *rest)
             ways.append(inner.processes)
         first = ways[0]
@@ -170,6 +175,11 @@ class Collector:
         words = list(found.words)
         if program is None and found.name in _NOT_LAUNCHES:
             return
+        written = {**self.files, **files}
+        script = next((text for name, text in written.items() if PurePath(name).name == found.name), None)
+        if program is None and script is not None and found.name.endswith(".sh"):
+            self.shell(script, found.env, found.counts, tuple(words), role)
+            return
         if program is not None and program.framework == "accelerate" and found.arguments:
             inner = program_of_flags(found.arguments)
             if inner is not None and inner.framework not in ("accelerate", "deepspeed"):
@@ -188,7 +198,7 @@ class Collector:
             return
         for wrapper in found.wrappers:
             self._say(wrapper)
-        config, tables = config_of(words, program.framework, {**self.files, **files})
+        config, tables = config_of(words, program.framework, written)
         process = Process(
             program.framework, tuple(words), _texts(found.env), found.counts, found.launcher, role, tables,
             config="" if tables is not None else config, adapter=program.adapter,
@@ -219,7 +229,9 @@ class Collector:
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
             values = overrides(process.words)
             counts = process.counts if process.launcher else Counts()
-            self.processes += adapted(process.adapter, values, counts, process.env)
+            found = adapted(process.adapter, values, counts, process.env)
+            notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
+            self.processes += [replace(one, notes=(*one.notes, *notes)) for one in found]
             return
         elif process.adapter == "disaggregated":
             self._say("trtllm-serve disaggregated")
@@ -364,10 +376,20 @@ class Collector:
             )
         return ConfigError(
             "line",
-            what,
-            "does not say which framework it starts",
+            self.typed.strip(),
+            f"does not say which framework it starts (read as {what})",
             "begin it with the framework's name, such as 'vllm -tp 8'",
         )
+
+
+def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
+    """A remark about a recipe or a Hydra file that gives what the overrides do not."""
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
+            message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
+            return (Note("config_file_not_read", message, "give every size as an override"),)
+    return ()
 
 
 def _branching(words: Sequence[str], differs: str) -> ConfigError:

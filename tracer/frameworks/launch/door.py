@@ -35,7 +35,7 @@ def read_launch(
         ConfigError: for a text that is not read, and where nothing in it launches a framework.
     """
     hint = _hint(framework)
-    reader = Collector(hint, dict(settings or {}))
+    reader = Collector(hint, dict(settings or {}), given if isinstance(given, str) else " ".join(given))
     if not isinstance(given, str):
         words = [str(word) if type(word) is not Unread else word for word in given]
         if len(words) == 1 and re.search(r"\s", words[0]):

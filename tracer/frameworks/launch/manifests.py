@@ -272,16 +272,19 @@ def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
 
 
 def _strings(value: object, env: Mapping[str, str]) -> list[str]:
-    """Words of a list, or of a text as compose writes it; ``$(NAME)`` is filled in as Kubernetes does."""
+    """Words of a list, or of a text as compose writes it.
+
+    ``$(NAME)`` is filled in as Kubernetes does, or left for the shell's rules to ask for.
+    """
     if isinstance(value, str):
-        text = _REFERENCE.sub(lambda found: env.get(found.group(1), found.group(0)), value)
+        text = _REFERENCE.sub(lambda found: env.get(found.group(1), f"${{{found.group(1)}}}"), value)
         try:
             return shlex.split(text)
         except ValueError:
             return [text]
     items = value if isinstance(value, list) else []
     return [
-        _REFERENCE.sub(lambda found: env.get(found.group(1), found.group(0)), str(item))
+        _REFERENCE.sub(lambda found: env.get(found.group(1), f"${{{found.group(1)}}}"), str(item))
         for item in items
         if isinstance(item, str | int | float)
     ]

@@ -174,7 +174,7 @@ class _Reader:
     def _either(self, branches: list[Node | None], asked: tuple[str, ...]) -> Truth:
         """Read branches of which one is taken, and keep what all of them agree on."""
         if len(branches) == 1:
-            return True if branches[0] is None else self.node(branches[0])
+            return True if branches[0] is None else self._taken(branches[0])
         start, outcomes = dict(self.variables), []
         for branch in branches:
             self.variables = dict(start)
@@ -188,6 +188,14 @@ class _Reader:
         self.variables = merged(outcomes or [start], asked)
         return None
 
+    def _taken(self, branch: Node) -> Truth:
+        """Read a branch that is taken; one that only prints how to use the script and exits ends nothing."""
+        before = len(self.commands)
+        truth = self.node(branch)
+        if self.ended and len(self.commands) == before:
+            self.ended = False
+        return truth
+
     def _case(self, node: Case) -> Truth:
         subject = self.expander.text(node.word)
         unset = isinstance(subject, Unread) and node.word.typed.lstrip("${").rstrip("}") in ("1", "0")
@@ -200,7 +208,7 @@ class _Reader:
         for patterns, body in node.branches:
             for pattern in patterns:
                 if fnmatchcase(text[:200], self.expander.text(pattern)[:200]):
-                    return self.node(body)
+                    return self._taken(body)
         return True
 
     def _for(self, node: For) -> Truth:
@@ -268,6 +276,9 @@ class _Reader:
             return None
         if name in ("echo", "printf"):
             self._write(command, [name], _echoed(fields))
+            return True
+        if name == "set" and fields[1:2] == ["--"]:
+            self.variables["@"] = tuple(fields[2:])
             return True
         if name in ("true", ":", "printf", "cd", "set", "wait", "sleep", "pip", "mkdir"):
             return True

@@ -18,17 +18,19 @@ def slurm_variables(directives: tuple[str, ...]) -> dict[str, str]:
     nodes, per_node, tasks = options.get("nodes"), options.get("per_node"), options.get("tasks")
     if tasks is None and nodes and per_node:
         tasks = nodes * per_node
-    gpus = options.get("gpus")
+    per_task = options.get("gpus_per_task")
+    gpus = options.get("gpus") or (per_task if per_node in (None, 1) else None)
     found = {
         "SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks,
         "SLURM_NTASKS_PER_NODE": per_node, "SLURM_GPUS_PER_NODE": gpus, "SLURM_GPUS_ON_NODE": gpus,
+        "SLURM_GPUS_PER_TASK": per_task,
     }  # fmt: skip
     return {name: str(value) for name, value in found.items() if value is not None}
 
 
 _SLURM = {
     "N": "nodes", "nodes": "nodes", "n": "tasks", "ntasks": "tasks", "ntasks-per-node": "per_node",
-    "gpus-per-node": "gpus", "gres": "gpus",
+    "gpus-per-node": "gpus", "gres": "gpus", "gpus-per-task": "gpus_per_task",
 }  # fmt: skip
 
 

@@ -73,6 +73,10 @@ def kind_of(text: str, filename: str | None) -> str:
     first = lines[0].strip() if lines else ""
     if text.lstrip().startswith("#!"):
         return ".sh"
+    if first.startswith("{{"):
+        return ".yaml"
+    if first.startswith("[{") or first == "[":
+        return ".json"
     if first.startswith("{") and re.match(r"\{\s*(\"|\}|$)", first):
         return ".json"
     if re.fullmatch(r"\[\[?[\w.\"-]+\]\]?(?:\s*#.*)?", first):
