@@ -324,3 +324,22 @@ def test_optimizer_instances_cut_the_dp_cp_group(instances: int, intra: list[int
     layout = from_flags("megatron", f"{flags} {instances}", gpus=16)
     assert layout.framework_groups["intra_dp_cp"][0] == intra
     assert layout.framework_groups["inter_dp_cp"][0] == inter
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "rule"),
+    [
+        ("megatron", "--tensor-model-parallel 2", "abbreviations are not taken"),
+        ("sglang", "--tp 2 --pp 2", "is ambiguous: it could be --pp-async-batch-depth"),
+    ],
+)
+def test_the_beginning_of_a_flag_is_no_guess(name: str, flags: str, rule: str) -> None:
+    with pytest.raises(ConfigError, match="write --") as caught:
+        from_flags(name, flags, gpus=8)
+    assert rule in caught.value.rule
+
+
+def test_switches_of_a_deepspeed_script_are_switches() -> None:
+    layout = from_flags("deepspeed", "--deepspeed --moe --num-mp 2", gpus=8)
+    assert (layout.scenario.mesh.tp, layout.unknown_flags) == (2, ())
+    assert from_flags("deepspeed", "--num-mp 2 --deepspeed", gpus=8).scenario.mesh.dp == 4

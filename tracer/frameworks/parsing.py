@@ -66,6 +66,8 @@ class FlagTable:
         if not fits:
             return None
         alike = [known for known in self.others if known.startswith(spelling)]
+        if self.dialect.scripts_add_flags:
+            return None
         if not self.dialect.abbreviations:
             raise ConfigError(
                 word, None, "is not a flag, and abbreviations are not taken", f"write {fits[0]}"

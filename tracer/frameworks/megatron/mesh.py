@@ -30,9 +30,12 @@ from tracer.frameworks.megatron.checks import (
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
+from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request, Settings
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 _DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 _DENSE_SETS = ("dp-cp", "tp-pp", "tp-cp", "tp-dp", "tp-dp-cp")
@@ -70,6 +73,25 @@ def read(request: Request) -> Reading:
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
     )
     return _noted(request, reading)
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """Megatron's flags for a mesh: the default order, or ``--use-tp-pp-dp-mapping`` where pp is inside dp."""
+    inside = mesh.stages > 1 and mesh.dense.stride_of("pp") < mesh.dense.stride_of("dp")
+    words = ["--tensor-model-parallel-size", str(mesh.tp), "--pipeline-model-parallel-size", str(mesh.stages)]
+    words += ["--context-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["--expert-model-parallel-size", str(mesh.ep)] if mesh.ep > 1 else []
+    words += ["--expert-tensor-parallel-size", str(mesh.etp)] if mesh.etp != mesh.tp else []
+    words += ["--sequence-parallel"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else []
+    words += ["--use-tp-pp-dp-mapping"] if inside else []
+    if mesh.cp > 1 and plan.kv_exchange is KvExchange.ALL_GATHER:
+        words += ["--cp-comm-type", "all_gather"]
+    if plan.contract is Contract.AG_RS:
+        words += ["--moe-token-dispatcher-type", "allgather"]
+    elif plan.contract is Contract.EP:
+        flex = plan.dispatch is DispatchMode.HIGH_THROUGHPUT
+        words += ["--moe-token-dispatcher-type", "flex" if flex else "alltoall"]
+    return words
 
 
 def rank_order(settings: Settings) -> str:

@@ -29,10 +29,13 @@ from tracer.frameworks.vllm.flags import (
     REMOVED_BACKENDS,
     SPLIT_BACKENDS,
 )
+from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,20 @@ def read(request: Request) -> Reading:
         placement,
         tuple(notes + planned),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """VLLM's flags for a mesh: EP is every rank of a stage, or off."""
+    words = ["-tp", str(mesh.tp)]
+    words += ["-pcp", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["-pp", str(mesh.stages)] if mesh.stages > 1 else []
+    words += ["-dp", str(mesh.dp)] if mesh.dp > 1 else []
+    words += ["-dcp", str(plan.dcp)] if plan.dcp > 1 else []
+    words += ["--enable-expert-parallel"] if mesh.ep > 1 else []
+    if mesh.ep > 1 and plan.contract is Contract.EP:
+        slow = plan.dispatch is DispatchMode.LOW_LATENCY
+        words += ["--all2all-backend", "deepep_low_latency" if slow else "deepep_high_throughput"]
+    return words
 
 
 def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
