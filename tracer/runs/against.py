@@ -8,11 +8,11 @@ from tracer.frameworks.opening import from_line
 from tracer.frameworks.registry import framework_name
 from tracer.runs.groups import of_launch, of_mesh
 from tracer.runs.report import Against
-from tracer.scenario.files import load_scenario
-from tracer.scenario.scenario import Scenario
+from tracer.scenario.files import load_bare_scenario
+from tracer.scenario.scenario import BareScenario
 
 
-def against_scenario(scenario: Scenario) -> Against:
+def against_scenario(scenario: BareScenario) -> Against:
     """A scenario's trip, and the groups of its mesh."""
     return Against(scenario, of_mesh(scenario.mesh))
 
@@ -30,4 +30,4 @@ def against(text: str, world_size: int) -> Against:
         named = framework_name(words[0])
         layout = from_line(text, gpus=world_size if named is not None else None)
         return Against(layout.scenario, of_launch(layout))
-    return against_scenario(load_scenario(text))
+    return against_scenario(load_bare_scenario(text))

@@ -113,7 +113,7 @@ def planned_layer(scenario: Scenario) -> list[PlannedOp]:
     Raises:
         ConfigError: when the scenario lacks what a trip needs.
     """
-    model = scenario.need_model()
+    model = scenario.model
     layer = next((n for n in range(1, model.layers + 1) if model.is_moe(n)), 1)
     found: list[PlannedOp] = []
     for count, hop in enumerate(iterate_hops(scenario)):
@@ -127,8 +127,8 @@ def planned_layer(scenario: Scenario) -> list[PlannedOp]:
 def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
     """The collective behind a hop; its elements follow from the rows of one rank."""
     axis = hop.axis or ""
-    hidden = scenario.need_model().hidden or 0
-    tp = scenario.mesh.size_of("tp")
+    hidden = scenario.model.hidden or 0
+    tp = scenario.mesh.tp
     split = scenario.plan.sp != "off"
     rows = scenario.decode_landing.rows_per_rank if scenario.decodes else scenario.landing.tokens_per_rank
     whole = rows * tp * hidden
@@ -142,8 +142,8 @@ def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
     }  # fmt: skip
     gathers = scenario.plan.contract == "ag_rs"
     sent = (rows if split else rows * tp) * hidden
-    group = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
-    copies = (scenario.need_model().top_k or 1) + len(scenario.always_picked)
+    group = scenario.mesh.dispatch_size
+    copies = (scenario.model.top_k or 1) + len(scenario.always_picked)
     exchange = sent * group if gathers else sent * copies
     kinds[HopKind.DISPATCH] = (OpKind.ALL_GATHER if gathers else OpKind.ALL_TO_ALL, exchange)
     kinds[HopKind.COMBINE] = (OpKind.REDUCE_SCATTER if gathers else OpKind.ALL_TO_ALL, exchange)

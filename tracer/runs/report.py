@@ -18,9 +18,10 @@ from tracer.runs.recording import Op, RankRecord, Recording
 from tracer.runs.report_text import MAX_SHOWN, markdown, report_text
 from tracer.runs.scenario import to_scenario
 from tracer.runs.sizes import Bandwidth, Imbalance, Step, bandwidths, imbalances, steps
+from tracer.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 SCHEMA = 1
 MAX_EXAMINED = 128
@@ -30,7 +31,7 @@ MAX_EXAMINED = 128
 class Against:
     """What a run is held against: a scenario for the trip, and the groups that are expected."""
 
-    scenario: Scenario
+    scenario: BareScenario
     expected: Expected
 
 
@@ -44,7 +45,7 @@ class RunReport:
 
     recording: Recording
     layout: RecoveredLayout
-    scenario: Scenario | None
+    scenario: BareScenario | None
     group_differences: tuple[GroupDifference, ...] | None
     blame: Blame
     diff: tuple[DiffRow, ...]
@@ -120,7 +121,7 @@ def examine(recording: Recording, against: Against | None = None) -> RunReport:
 
 def _reference(
     layout: RecoveredLayout, against: Against | None
-) -> tuple[Scenario | None, Expected | None, list[str]]:
+) -> tuple[BareScenario | None, Expected | None, list[str]]:
     """The scenario and the groups to compare with: those given, else the recovered ones."""
     if against is not None:
         return against.scenario, against.expected, []
@@ -148,7 +149,7 @@ def _diff(
     sample: list[RankRecord],
     classified: dict[int, Classified],
     layout: RecoveredLayout,
-    scenario: Scenario | None,
+    scenario: BareScenario | None,
 ) -> tuple[list[DiffRow], list[str]]:
     """Rows of a layer and of everything outside it, and why rows are missing."""
     with_ops = [record for record in sample if record.ops]
@@ -158,7 +159,7 @@ def _diff(
         return outside, [
             "no layer of the forward pass can be told apart in this recording: no operations compared"
         ]
-    if scenario is None or scenario.model is None:
+    if not isinstance(scenario, Scenario):
         return outside, ["without a model there is no trip to compare operations with"]
     try:
         planned = planned_layer(scenario)
