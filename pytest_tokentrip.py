@@ -23,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tracer.runs.recording import Recording
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario, Scenario
     from tracer.trip.trip import Trip
 
     ScenarioSource = str | Path | Mapping[str, Any] | Scenario
@@ -84,12 +84,17 @@ def _load_if_possible(name: str) -> None:
 
 
 def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
+    return cast("Scenario", _engine("scenario.scenario").with_model(_bare_scenario(source, folder)))
+
+
+def _bare_scenario(source: ScenarioSource, folder: Path) -> BareScenario:
+    """The scenario of a source, with or without a model."""
     if isinstance(source, Mapping):
-        return cast("Scenario", _engine("scenario.scenario").Scenario.from_dict(source))
+        return cast("BareScenario", _engine("scenario.scenario").BareScenario.from_dict(source))
     if isinstance(source, str | Path):
         beside = folder / source
         found = beside if isfile(beside) else source
-        return cast("Scenario", _engine("scenario.files").load_scenario(found))
+        return cast("BareScenario", _engine("scenario.files").load_bare_scenario(found))
     return source
 
 
@@ -132,7 +137,7 @@ def assert_run_matches(run: RunSource, scenario: ScenarioSource) -> None:
         recording = _engine("runs.files").read_run([run])
     elif isinstance(run, list | tuple):
         recording = _engine("runs.files").read_run(run)
-    reference = _engine("runs.against").against_scenario(_scenario(scenario, Path()))
+    reference = _engine("runs.against").against_scenario(_bare_scenario(scenario, Path()))
     report = _engine("runs.report")
     problems = report.run_problems(report.examine(recording, reference))
     if problems:
