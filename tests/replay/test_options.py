@@ -56,6 +56,9 @@ def test_low_latency(sp: str) -> None:
         {"expert_order": "ep-edp-etp", "ep": 2, "etp": 2},
         {"pp": 3, "dp": 1, "ep": 4},
         {"pp": 2, "dp": 1, "ep": 4, "stage_layers": [1, 2]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_layers": [1, 1, 0, 1]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_order": "v_shape", "chunk_layers": [1, 0, 1, 1]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_layers": [0, 2, 1, 0], "sp": "off"},
     ],
     ids=str,
 )

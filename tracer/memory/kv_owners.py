@@ -21,10 +21,10 @@ MAX_REPLICA_RANKS = 1 << 11
 
 @dataclass(frozen=True, slots=True)
 class KvHolding:
-    """One rank's K/V of one position: the KV ``heads`` it keeps (none listed: the MLA latent), in ``layers``.
+    """One rank's K/V of one position: the KV ``heads`` it keeps (none: the MLA latent), in ``layers``.
 
-    ``layers`` is one run; a rank whose stage holds several has a holding for each. ``bytes_per_layer`` is K and
-    V of those heads in the K/V dtype.
+    ``layers`` is one run; a rank whose stage holds several has a holding for each. ``bytes_per_layer`` is
+    K and V of those heads in the K/V dtype.
     """
 
     rank: int

@@ -95,7 +95,7 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
 
 
 def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
-    """One row a stage; kinds alternate over micro-batches, which the labels name, with chunks where there are."""
+    """One row a stage; kinds alternate over micro-batches; labels name those, and chunks where there are."""
     chunks, batches = pipeline.start.shape
     chunk, batch = np.divmod(np.arange(chunks * batches), batches)
     stages, stage = pipeline.stages, np.array(pipeline.stage_of)[chunk]

@@ -165,9 +165,9 @@ def _stages(request: Request, pp: int) -> tuple[dict[str, object], list[Note]]:
         note = Note(
             "stage_layers_given",
             f"SGLANG_PP_LAYER_PARTITION gives the {pp} stages {shown} layers",
-            "add --model to see them in the scenario" if layers is None else "drop it for an even split",
+            "drop it for an even split",
         )
-        return ({"stage_layers": stages} if layers is not None else {}), [note]
+        return {"stage_layers": stages}, [note]
     if layers is None or layers % pp == 0:
         return {}, []
     longer = layers % pp

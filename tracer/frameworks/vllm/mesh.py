@@ -210,21 +210,24 @@ def _stages(request: Request, pp: int) -> dict[str, object]:
     """
     layers = request.model.layers if request.model is not None else None
     given = request.env.get("VLLM_PP_LAYER_PARTITION", "")
-    if layers is None or pp == 1 or pp > layers:
+    if pp == 1:
+        return {}
+    if given:
+        words = given.split(",")
+        stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
+        if len(stages) != len(words) or len(stages) != pp or sum(stages) != (layers or sum(stages)):
+            raise Refusal(
+                PP,
+                f"partitions {given!r} (VLLM_PP_LAYER_PARTITION) do not match pp_size={pp} and "
+                f"num_hidden_layers={layers or 'of the model'}",
+                otherwise="mend VLLM_PP_LAYER_PARTITION, or drop it",
+            )
+        return {"stage_layers": stages}
+    if layers is None or pp > layers:
         return {}
     stages = [layers // pp] * pp
     for place in range(2, layers % pp + 2):
         stages[-place] += 1
-    if given:
-        words = given.split(",")
-        stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
-        if len(stages) != len(words) or len(stages) != pp or sum(stages) != layers:
-            raise Refusal(
-                PP,
-                f"partitions {given!r} (VLLM_PP_LAYER_PARTITION) do not match pp_size={pp} and "
-                f"num_hidden_layers={layers}",
-                otherwise="mend VLLM_PP_LAYER_PARTITION, or drop it",
-            )
     return {"stage_layers": stages}
 
 

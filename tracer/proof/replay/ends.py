@@ -56,7 +56,7 @@ def _look_up(run: Run, gpu: Gpu, ids: IntArray) -> FloatArray:
 
 
 def pass_on(run: Run, layer: int, stage: int) -> None:
-    """Pipeline send after a chunk's last layer: ``hidden`` rows leave the stage for that of the next layer."""
+    """Pipeline send after a chunk's last layer: ``hidden`` rows leave for the next layer's stage."""
     run.hop(layer, Part.PIPELINE, (HopKind.PP_SEND,), "hidden")
     run.machine.note_memory()
     for gpu in run.stage_gpus(stage):

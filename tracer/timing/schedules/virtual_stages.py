@@ -19,8 +19,6 @@ from tracer.timing.schedules.pipeline import Pipeline, check_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Table = "NDArray[np.float64]"
-
 
 def run_chunks(
     seconds: NDArray[np.float64] | Sequence[Sequence[float]],
@@ -71,7 +69,7 @@ def _greedy(table: NDArray[np.float64], stage_of: tuple[int, ...], send: float) 
     chunks, batches = table.shape
     start, free = np.zeros_like(table), [0.0] * (max(stage_of) + 1)
     waiting: list[list[tuple[int, int]]] = [[] for _ in free]
-    # An entry with a chunk says that work arrives, one with -1 that a stage is free; arrivals of a moment first.
+    # (when, kind, chunk, micro-batch); kind 0: work arrives, kind 1: the chunk's stage looks for work.
     events: list[tuple[float, int, int, int]] = [(0.0, 0, 0, batch) for batch in range(batches)]
     while events:
         now, kind, chunk, batch = heappop(events)
