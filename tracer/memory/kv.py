@@ -57,7 +57,12 @@ def shard_peers(scenario: Scenario, rank: int) -> list[int]:
 
 
 def positions_kept(scenario: Scenario, rank: int, context: int | None = None) -> int:
-    """How many of a request's first ``context`` positions (None: its prompt) a rank of its replica keeps."""
+    """How many of a request's first ``context`` positions (None: its prompt) a rank of its replica keeps.
+
+    None where its stage has no layers.
+    """
+    if not scenario.stage_layers[scenario.stage_of(rank)]:
+        return 0
     context = scenario.token.prompt if context is None else context
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
     cp, turn = grid.coordinate(rank, "cp"), grid.coordinate(rank, "tp") % dcp

@@ -5,7 +5,7 @@ DWDP's staging buffers: where pulled experts lie while a layer uses them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
@@ -150,9 +150,17 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         rows=rows,
         kv_positions=kv_positions,
         kv_kept=positions_kept(scenario, rank),
-        work=rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp")),
+        work=_work(scenario, rank, share.layers.count),
         computes_prompt=not scenario.decodes,
     )
+
+
+def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
+    """Causal attention of the rank's CP rank; none where its stage has no layers."""
+    work = rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp"))
+    if layers:
+        return work
+    return replace(work, runs=(), chunks=(), units=0, pairs=0, padding_pairs=0, of_mean=0.0)
 
 
 def hbm_bytes(scenario: Scenario) -> int | None:
@@ -191,6 +199,8 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     rows = own if scenario.plan.sp is Sp.MEGATRON else share
     if scenario.decodes:
         rows = ()
+    if not scenario.stage_layers[at["pp"]]:
+        share = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)
 
 

@@ -77,7 +77,8 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
             yield from _feed_forward(scenario, after_kv)
         if onward not in (None, stage):
             done = chunk.layers.stop - 1
-            yield hops.pp_send, Where(done, stage, rider.position, home, Part.PIPELINE, to_stage=onward)
+            where = Where(done, stage, rider.position, home, Part.PIPELINE, to_stage=onward)
+            yield hops.pp_send, where if done < model.layers else _after_kv(scenario, rider, where)
     yield from _lm_head(scenario, rider)
 
 
