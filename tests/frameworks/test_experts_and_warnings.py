@@ -11,7 +11,11 @@ from frameworks.case_flags import read
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import Layout
+from tracer.memory.fits import check_fits
+from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
+from tracer.scenario.scenario import Scenario
+from tracer.traffic.moe import dispatched_rows
 
 
 def moe(experts: int, **more: Any) -> ModelSpec:
@@ -248,3 +252,59 @@ def test_heads_must_divide(name: str, flags: str) -> None:
     model = ModelSpec(layers=4, hidden=64, heads=4)
     with pytest.raises(ConfigError, match=r"eads? .*4\).* 3|\(4\).*\(3\)"):
         from_flags(name, flags, gpus=3, model=model)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "dcp"),
+    [
+        ("vllm", "-tp 8 -dcp 8 --dcp-kv-cache-interleave-size 16", (8, 16)),
+        ("vllm", "-tp 8 -dcp 4", (4, 1)),
+        ("vllm", "-tp 4 -pcp 2 -dcp 8", (4, 1)),  # the other 2 are the PCP ranks, over which K/V is shared
+        ("vllm", "-tp 4 -pcp 2 -dcp 2", (1, 1)),
+        ("sglang", "--tp 8 --dcp-size 8", (8, 1)),
+        ("sglang", "--tp 8 --attn-dp-size 2 --dcp-size 4", (4, 1)),
+    ],
+)
+def test_decode_context_parallelism_reaches_the_saved_scenario(
+    name: str, flags: str, dcp: tuple[int, int]
+) -> None:
+    layout = from_flags(name, flags, model=model_preset("deepseek-v3"))
+    saved = Scenario.from_toml(layout.scenario.to_toml())
+    assert (saved.plan.dcp, saved.plan.dcp_interleave) == dcp
+    assert not [note for note in layout.warnings if note.code in ("pcp_copies_kv", "dcp_not_expressible")]
+
+
+def test_dcp_shares_the_room_for_kv() -> None:
+    """DeepSeek-R1 on eight H200, nine tenths usable, shared experts counted whole: 8 times as many tokens."""
+    tokens = {}
+    for flags in ("-tp 8", "-tp 8 -dcp 8"):
+        table = from_flags("vllm", flags, model=model_preset("deepseek-v3")).scenario.to_dict()
+        table["cluster"]["hardware"] = "h200"
+        table["mesh"]["shared_tp"] = False
+        tokens[flags] = check_fits(Scenario.from_dict(table), 0.9).tokens_a_replica
+    assert tokens == {"-tp 8": 695_613, "-tp 8 -dcp 8": 5_564_904}
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "code"),
+    [
+        ("vllm", "-tp 4 -pcp 2", "pcp_copies_kv"),
+        ("sglang", "--tp 8 --attn-dp-size 4 --dcp-size 4", "dcp_not_expressible"),
+    ],
+)
+def test_kv_that_the_scenario_shares_otherwise_is_said(name: str, flags: str, code: str) -> None:
+    layout = from_flags(name, flags, model=model_preset("deepseek-v3"))
+    assert code in [note.code for note in layout.warnings]
+    assert layout.scenario.plan.dcp == 1
+
+
+@pytest.mark.parametrize("backend", ["deepep", "mooncake", "mori"])
+def test_sglang_scatters_tokens_over_attention_tp_before_dispatch(backend: str) -> None:
+    """2,048 tokens at TP16: 128 rows leave each rank, not 2,048."""
+    model = model_preset("deepseek-v3")
+    scenario = from_flags("sglang", f"--tp 16 --moe-a2a-backend {backend}", model=model).scenario
+    assert isinstance(scenario, Scenario)
+    assert scenario.plan.sp == "before_dispatch"
+    assert dispatched_rows(scenario, 2048) == 128
+    alone = from_flags("sglang", f"--tp 16 --attn-dp-size 16 --moe-a2a-backend {backend}", model=model)
+    assert alone.scenario.plan.sp == "off"

@@ -19,6 +19,7 @@ from tracer.frameworks.common import (
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
+from tracer.frameworks.sglang.flags import EP_SPANNING_BACKENDS
 from tracer.frameworks.sglang.sizes import Sizes, resolve
 from tracer.scenario.plan import Contract, DispatchMode
 
@@ -127,6 +128,13 @@ def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]
     if sizes.dense_tp == 1:
         plan["dense_tp"] = 1
     notes = []
+    if sizes.dcp > 1 and sizes.attn_tp % sizes.dcp:
+        notes.append(_dcp_beyond_tp(sizes))
+    elif sizes.dcp > 1:
+        plan["dcp"] = sizes.dcp
+    if sizes.backend in EP_SPANNING_BACKENDS and sizes.attn_tp > 1:
+        # Rows are scattered over attention's TP group before dispatch, and gathered after combine.
+        plan["sp"] = "before_dispatch"
     if not zigzag and sizes.attn_cp > 1:
         notes.append(_INTERLEAVE)
     if sizes.dwdp > 1:
@@ -139,6 +147,15 @@ def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]
     if sizes.attn_tp == sizes.tp and sizes.ep > 1:
         notes.append(ep_all_reduce("SGLang", "without attention DP and an all-to-all backend"))
     return plan | {"contract": "ag_rs"}, notes
+
+
+def _dcp_beyond_tp(sizes: Sizes) -> Note:
+    return Note(
+        "dcp_not_expressible",
+        f"a DCP group of {sizes.dcp} ranks reaches over attention TP groups of {sizes.attn_tp}: the scenario "
+        "has none, and its room for K/V is that without DCP",
+        "read the group dcp; for the room choose a --dcp-size that divides attention TP",
+    )
 
 
 _INTERLEAVE = Note(

@@ -45,8 +45,14 @@ class _Sizes:
     pp: int
     dp: int
     dcp: int
+    interleave: int
     external: int
     ep_on: bool
+
+    @property
+    def tp_dcp(self) -> int:
+        """DCP ranks within a TP group; where there is PCP, its ranks are the rest of a DCP group."""
+        return self.dcp if self.pcp == 1 else max(1, self.dcp // self.pcp)
 
 
 def read(request: Request) -> Reading:
@@ -82,7 +88,9 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words += ["-pcp", str(mesh.cp)] if mesh.cp > 1 else []
     words += ["-pp", str(mesh.stages)] if mesh.stages > 1 else []
     words += ["-dp", str(mesh.dp)] if mesh.dp > 1 else []
-    words += ["-dcp", str(plan.dcp)] if plan.dcp > 1 else []
+    if plan.dcp > 1:
+        words += ["-dcp", str(plan.dcp * mesh.cp)]
+        words += ["--dcp-kv-cache-interleave-size", str(plan.dcp_interleave)] * (plan.dcp_interleave > 1)
     words += ["--enable-expert-parallel"] if mesh.ep > 1 else []
     if mesh.ep > 1 and plan.contract is Contract.EP:
         slow = plan.dispatch is DispatchMode.LOW_LATENCY
@@ -108,7 +116,19 @@ def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
             )
         else:
             notes.append(_idle(world, gpus))
-    return _Sizes(tp, pcp, pp, dp, settings.size(DCP), external, settings.on(EP)), notes
+    dcp, interleave = settings.size(DCP), settings.size("dcp_kv_cache_interleave_size")
+    if pcp > 1 and dcp == 1:
+        notes.append(_pcp_copies(pcp))
+    return _Sizes(tp, pcp, pp, dp, dcp, interleave, external, settings.on(EP)), notes
+
+
+def _pcp_copies(pcp: int) -> Note:
+    return Note(
+        "pcp_copies_kv",
+        f"PCP {pcp} without DCP keeps a whole copy of the K/V on each PCP rank; the scenario shares it over "
+        f"them, so its room for K/V is up to {pcp} times what this launch has",
+        f"add -dcp {pcp}, which shares the K/V over the PCP ranks",
+    )
 
 
 def _external(world: int, gpus: int, copies: int) -> Note:
@@ -192,6 +212,8 @@ def _plan(sizes: _Sizes, backend: str) -> tuple[dict[str, object], list[Note]]:
         "kv_exchange": "all_gather",
         "embedding": "vocab_parallel",
     }
+    if sizes.tp_dcp > 1:
+        plan |= {"dcp": sizes.tp_dcp, "dcp_interleave": sizes.interleave}
     if sizes.dp == 1 and sizes.pcp == 1 and not sizes.ep_on:
         return plan | {"contract": "tp"}, []
     if not _uses_all2all(sizes, backend):
