@@ -128,8 +128,9 @@ def fit_corrections(weights: Floats, ties: Floats, residual: Floats, ridge: floa
     values: Floats = np.zeros(weights.shape[1])
     for _ in range(5):
         scaled = weights * rows[:, None]
-        values = np.linalg.solve(scaled.T @ weights + ridge * ties, scaled.T @ residual)
+        solved = np.linalg.solve(scaled.T @ weights + ridge * ties, scaled.T @ residual)
+        values = np.asarray(solved, dtype=np.float64)
         left = residual - weights @ values
         scale = max(float(np.median(abs(left))) * 1.5, 0.02)
-        rows = 1 / (1 + (left / (3 * scale)) ** 2)
+        rows = np.asarray(1 / (1 + (left / (3 * scale)) ** 2), dtype=np.float64)
     return values

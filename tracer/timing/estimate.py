@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from math import log2
-from typing import TYPE_CHECKING, TypeVar
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.mesh.hardware import Hardware
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from tracer.timing.calibration.fit import Call
 
+SCHEMA = 1
 MAX_SIZE = 1 << 40
 MAX_EXPERTS, MAX_GPUS, MAX_HEAD_DIM = 1 << 14, 1 << 20, 1 << 16
 PHASES = ("prefill", "decode")
@@ -67,6 +69,7 @@ class Estimate:
         """Every field and the interval as plain JSON values."""
         interval = self.interval_seconds
         return {
+            "schema": SCHEMA,
             "seconds": self.seconds,
             "basis": self.basis,
             "error": self.error,
@@ -103,9 +106,13 @@ def collective(hardware: Hardware | str, kind: str, gpus: int, nbytes: float, no
     return _between_domains(gpu, name, count, size, domains)
 
 
+def _nodes_per_domain(gpu: Hardware) -> int:
+    return gpu.gpus_per_nvlink_domain // gpu.gpus_per_node
+
+
 def _domains(gpu: Hardware, count: int, nodes: int) -> int:
     """NVLink domains that ``count`` GPUs on ``nodes`` span."""
-    domains = -(-nodes // (gpu.gpus_per_nvlink_domain // gpu.gpus_per_node))
+    domains = -(-nodes // _nodes_per_domain(gpu))
     if count % domains or count // domains > gpu.gpus_per_nvlink_domain:
         rule = f"on {nodes} node(s) do not fit NVLink domains of {gpu.gpus_per_nvlink_domain} GPUs"
         raise ConfigError("collective.gpus", count, rule, f"try nodes={-(-count // gpu.gpus_per_node)}")
@@ -390,7 +397,11 @@ def _exchange(
         raise ConfigError(f"{direction}.experts", total, rule, f"try {spread * each}")
     rows = _count(f"{direction}.tokens", tokens)
     width = _count(f"{direction}.hidden", hidden)
-    setting = (family, direction, spread, each, rows, width, picks, total, stored)
+    joined = _nodes_per_domain(gpu) if spread % _nodes_per_domain(gpu) == 0 else 1
+    if spread <= _nodes_per_domain(gpu):
+        joined = spread  # every node is reached over NVLink
+    nodes, each = spread // joined, each * joined
+    setting = (family, direction, nodes, each, rows, width, picks, total, stored)
     return _answer(gpu, calls.exchange_call(gpu, *setting))
 
 
@@ -417,10 +428,13 @@ def _hardware(given: Hardware | str) -> Hardware:
     return given if isinstance(given, Hardware) else known_hardware(given)
 
 
-def _count(field: str, value: float, *, at_least: int = 1, most: int = MAX_SIZE) -> int:
-    """A whole number in range; a whole float, as 1e6, counts."""
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    number = whole_number(field, whole, at_least=at_least)
+def _count(field: str, value: object, *, at_least: int = 1, most: int = MAX_SIZE) -> int:
+    """A whole number in range; a whole float, as 1e6, and an array's own integers count."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        value = index(value)
+    number = whole_number(field, value, at_least=at_least)
     if number > most:
         raise ConfigError(field, number, f"must be {most} or less", f"try {most}")
     return number

@@ -32,7 +32,7 @@ def read_bytes(text: str) -> int:
         whole = int(number)
     except (KeyError, ValueError, OverflowError):
         whole, number = -1, 0.0
-    if whole != number:
+    if whole != number or whole < 0:
         raise ConfigError("--bytes", text, "must be a whole number of bytes, with a unit", "try 1MiB")
     return whole
 
