@@ -22,6 +22,7 @@ from app.cli import tokentrip
 from app.commands.cost.calculator import CALCULATORS, read_bytes
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset
+from tracer.proof.published.measurements import published
 from tracer.scenario.files import load_scenario, scenario_to_toml
 from tracer.timing import estimate
 from tracer.timing.calibration.attention import causal_pairs
@@ -183,6 +184,24 @@ def test_nodes_of_one_nvlink_domain_need_no_rails() -> None:
     joined = estimate.dispatch("gb200-nvl72", "low_latency", 4, 4, 128, 7168, 8, 256, "fp8")
     assert joined.seconds < rails.seconds
     assert joined.floor_seconds < 128 * 8 * 7408 / 900e9 * 1.01
+
+
+def test_a_published_table_of_a_gpu_that_no_fit_has_seen() -> None:
+    """DeepEP's own low-latency figures on H800, by transfer: neither table nor GPU is among the fitted."""
+    table = published("deepep_low_latency")
+    errors = []
+    for row in table["rows"]:
+        setting = (row["ep"] // table["gpus_per_node"], table["gpus_per_node"], table["tokens"])
+        model = (table["hidden"], table["top_k"], table["experts"])
+        out = estimate.dispatch("h800", "low_latency", *setting, *model, "fp8")
+        back = estimate.combine("h800", "low_latency", *setting, *model, "bfloat16")
+        errors += [
+            abs(out.seconds * 1e6 / row["dispatch_us"] - 1),
+            abs(back.seconds * 1e6 / row["combine_us"] - 1),
+        ]
+        assert "transfer to H800" in out.basis
+    assert median(errors) < 0.10
+    assert max(errors) < 0.35
 
 
 def test_integers_of_arrays_count() -> None:

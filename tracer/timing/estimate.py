@@ -8,29 +8,22 @@ which no collective was measured, are timed at peak. ``error`` is the median rel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import log2
 from operator import index
-from typing import TYPE_CHECKING, SupportsIndex, TypeVar
+from typing import SupportsIndex, TypeVar
 
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.mesh.hardware import Hardware
 from tracer.timing.calibration import calls
+from tracer.timing.calibration.answer import Estimate, answer, one_after_the_other
 from tracer.timing.calibration.attention import DSA_MODELS
 from tracer.timing.calibration.experts import exponent_of
-from tracer.timing.calibration.fit import calibration
 from tracer.timing.calibration.formats import CACHE_DTYPES, GEMM_DTYPES, MODULE_DTYPES, KernelDtype
 from tracer.timing.calibration.kernels import DECODE_GDN, PREFILL_GDN
 from tracer.timing.calibration.network import CollectiveKind, Direction, DispatchMode, rails_seconds
-from tracer.timing.calibration.systems import known_hardware, nearness
+from tracer.timing.calibration.systems import known_hardware
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tracer.timing.calibration.fit import Call
-
-SCHEMA = 1
 MAX_SIZE = 1 << 40
 MAX_EXPERTS, MAX_GPUS, MAX_HEAD_DIM = 1 << 14, 1 << 20, 1 << 16
 PHASES = ("prefill", "decode")
@@ -40,43 +33,6 @@ MESSAGE_LATENCY_S = 10e-6
 latency, which its authors call an observation. No table of such collectives was seen."""
 
 _Word = TypeVar("_Word", bound=StrEnum)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Seconds of one call, where they come from, and how wrong such answers were.
-
-    ``error`` is the median relative error on measurements that the fit had not seen, ``error_p90`` the
-    ninetieth percentile; both are None when there was nothing to compare with. ``floor_seconds`` is the
-    physical lower bound at the data sheet's peak.
-    """
-
-    seconds: float
-    basis: str
-    error: float | None
-    floor_seconds: float
-    error_p90: float | None = None
-
-    @property
-    def interval_seconds(self) -> tuple[float, float] | None:
-        """Seconds between which nine of ten measurements fall; None without an error."""
-        if self.error_p90 is None:
-            return None
-        low = max(self.floor_seconds, self.seconds / (1 + self.error_p90))
-        return low, self.seconds * (1 + self.error_p90)
-
-    def to_dict(self) -> dict[str, object]:
-        """Every field and the interval as plain JSON values."""
-        interval = self.interval_seconds
-        return {
-            "schema": SCHEMA,
-            "seconds": self.seconds,
-            "basis": self.basis,
-            "error": self.error,
-            "error_p90": self.error_p90,
-            "floor_seconds": self.floor_seconds,
-            "interval_seconds": None if interval is None else list(interval),
-        }
 
 
 def collective(hardware: Hardware | str, kind: str, gpus: int, nbytes: float, nodes: int = 1) -> Estimate:
@@ -100,7 +56,7 @@ def collective(hardware: Hardware | str, kind: str, gpus: int, nbytes: float, no
         raise ConfigError("collective.nodes", nodes, f"must divide the {count} GPUs", "try nodes=1")
     domains = _domains(gpu, count, spread)
     if domains == 1:
-        return _answer(gpu, calls.collective_call(gpu, name, count, size))
+        return answer(gpu, calls.collective_call(gpu, name, count, size))
     if name is CollectiveKind.CUSTOM_ALL_REDUCE:
         raise ConfigError("collective.nodes", nodes, "must be 1: these kernels stay on NVLink", "try 1")
     return _between_domains(gpu, name, count, size, domains)
@@ -125,7 +81,7 @@ def _between_domains(gpu: Hardware, kind: CollectiveKind, count: int, size: int,
     latency, inside = MESSAGE_LATENCY_S * log2(domains), count // domains
     if inside == 1:
         return Estimate(rails + latency, f"peak: rails of {gpu.name}, assumed 10 µs steps", None, rails)
-    near = _answer(gpu, calls.collective_call(gpu, kind, inside, size))
+    near = answer(gpu, calls.collective_call(gpu, kind, inside, size))
     basis = f"peak: rails of {gpu.name}, assumed 10 µs steps; inside a domain {near.basis}"
     return Estimate(max(near.seconds, rails) + latency, basis, None, max(near.floor_seconds, rails))
 
@@ -141,7 +97,7 @@ def gemm(hardware: Hardware | str, m: int, n: int, k: int, dtype: str) -> Estima
     """
     gpu = _hardware(hardware)
     sizes = (_count("gemm.m", m), _count("gemm.n", n), _count("gemm.k", k))
-    return _answer(gpu, calls.gemm_call(gpu, *sizes, _word(KernelDtype, "gemm.dtype", dtype, GEMM_DTYPES)))
+    return answer(gpu, calls.gemm_call(gpu, *sizes, _word(KernelDtype, "gemm.dtype", dtype, GEMM_DTYPES)))
 
 
 def attention(
@@ -177,8 +133,8 @@ def attention(
     computes = _word(KernelDtype, "attention.dtype", dtype, CACHE_DTYPES)
     cached = _word(KernelDtype, "attention.kv_dtype", kv_dtype, CACHE_DTYPES)
     if which == "decode":
-        return _answer(gpu, calls.decode_call(gpu, *sizes, reach, cached))
-    return _answer(gpu, calls.prefill_call(gpu, *sizes, reach, computes, cached))
+        return answer(gpu, calls.decode_call(gpu, *sizes, reach, cached))
+    return answer(gpu, calls.prefill_call(gpu, *sizes, reach, computes, cached))
 
 
 def mla(
@@ -203,7 +159,7 @@ def mla(
     sizes = (_count("mla.batch", batch), _count("mla.length", length), _count("mla.heads", heads, most=128))
     projects = _word(KernelDtype, "mla.gemm_dtype", gemm_dtype, MODULE_DTYPES)
     cached = _word(KernelDtype, "mla.kv_dtype", kv_dtype, CACHE_DTYPES)
-    return _answer(gpu, calls.mla_call(gpu, which, *sizes, projects, cached))
+    return answer(gpu, calls.mla_call(gpu, which, *sizes, projects, cached))
 
 
 def dsa(
@@ -230,7 +186,7 @@ def dsa(
         rule = "is not a measured model with sparse attention"
         raise ConfigError("dsa.model", model, rule, nearest(str(model), list(DSA_MODELS)))
     before = _count("dsa.past", past, at_least=0)
-    return _answer(gpu, calls.dsa_call(gpu, which, *sizes, projects, cached, model, before))
+    return answer(gpu, calls.dsa_call(gpu, which, *sizes, projects, cached, model, before))
 
 
 def linear_attention(
@@ -254,29 +210,9 @@ def linear_attention(
         _count("linear_attention.heads", heads),
     )
     names = known if kernel is None else (kernel,)
-    return _one_after_the_other(
-        [_answer(gpu, calls.linear_attention_call(gpu, name, *sizes)) for name in names]
+    return one_after_the_other(
+        [answer(gpu, calls.linear_attention_call(gpu, name, *sizes)) for name in names]
     )
-
-
-def _one_after_the_other(parts: list[Estimate]) -> Estimate:
-    """The sum, with the errors weighed by time."""
-    if len(parts) == 1:
-        return parts[0]
-    seconds = sum(part.seconds for part in parts)
-
-    def weighed(errors: Iterable[float | None]) -> float | None:
-        shares = [
-            None if error is None else error * part.seconds / seconds
-            for error, part in zip(errors, parts, strict=True)
-        ]
-        known = [share for share in shares if share is not None]
-        return sum(known) if len(known) == len(parts) else None
-
-    basis = "; ".join(dict.fromkeys(part.basis for part in parts))
-    floor = sum(part.floor_seconds for part in parts)
-    errors = weighed(part.error for part in parts)
-    return Estimate(seconds, basis, errors, floor, weighed(part.error_p90 for part in parts))
 
 
 def quantize(hardware: Hardware | str, m: int, k: int) -> Estimate:
@@ -286,7 +222,7 @@ def quantize(hardware: Hardware | str, m: int, k: int) -> Estimate:
         ConfigError: for a size below 1.
     """
     gpu = _hardware(hardware)
-    return _answer(gpu, calls.quantize_call(gpu, _count("quantize.m", m), _count("quantize.k", k)))
+    return answer(gpu, calls.quantize_call(gpu, _count("quantize.m", m), _count("quantize.k", k)))
 
 
 def moe(
@@ -326,7 +262,7 @@ def moe(
     stored = _word(KernelDtype, "moe.dtype", dtype)
     sizes = (_count("moe.tokens", tokens), _count("moe.hidden", hidden), width / split, total, picks, group)
     matrices = 2 if kernel == "nongated" else 3
-    return _answer(gpu, calls.moe_call(gpu, *sizes, stored, distribution, kernel, matrices))
+    return answer(gpu, calls.moe_call(gpu, *sizes, stored, distribution, kernel, matrices))
 
 
 def dispatch(
@@ -402,26 +338,7 @@ def _exchange(
         joined = spread  # every node is reached over NVLink
     nodes, each = spread // joined, each * joined
     setting = (family, direction, nodes, each, rows, width, picks, total, stored)
-    return _answer(gpu, calls.exchange_call(gpu, *setting))
-
-
-def _answer(gpu: Hardware, call: Call) -> Estimate:
-    """The call by the fit of the GPU itself, or of the nearest one that has the variant, or at peak."""
-    known, work = calibration(call.kind), call.work(*call.sizes)
-    for distance, system in nearness(gpu):
-        fit = known.fits.get((system, work.variant))
-        if fit is None:
-            continue
-        floor, outside = work.floor_seconds, fit.outside(work)
-        source = f"measured fit {known_hardware(system).name}, {known.versions[system]}"
-        error, spread = fit.error, fit.error_p90
-        if distance:
-            source = f"transfer to {gpu.name} by data sheet from {source}"
-            error, spread = known.transfer_error, known.transfer_error_p90
-        if outside:
-            source, error, spread = f"{source}, beyond the measured sizes", None, None
-        return Estimate(call.seconds(fit), source, error, floor, spread)
-    raise ConfigError(call.kind, work.variant, "was not measured on any system", "choose another format")
+    return answer(gpu, calls.exchange_call(gpu, *setting))
 
 
 def _hardware(given: Hardware | str) -> Hardware:
@@ -452,3 +369,18 @@ def _word(kind: type[_Word], field: str, value: str, allowed: tuple[_Word, ...] 
     if value not in names:
         raise ConfigError(field, value, f"must be one of {', '.join(names)}", f"try {names[0]}")
     return kind(value)
+
+
+__all__ = [
+    "Estimate",
+    "attention",
+    "collective",
+    "combine",
+    "dispatch",
+    "dsa",
+    "gemm",
+    "linear_attention",
+    "mla",
+    "moe",
+    "quantize",
+]

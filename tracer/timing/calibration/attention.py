@@ -130,8 +130,29 @@ class LatentShape:
 DEEPSEEK = LatentShape(7168, 1536, 128, 128)
 GLM5 = LatentShape(6144, 2048, 192, 256, index_heads=32)
 DSA_MODELS = {"deepseek-ai/DeepSeek-V3.2": DEEPSEEK, "zai-org/GLM-5": GLM5}
+MEASURED_PAST = 128
+"""Cached tokens before the prompts of the measured sparse blocks that had any."""
 SPARSE_KEYS = 2048
 """Keys that the sparse attention of DeepSeek-V3.2 and GLM-5 keeps (index_topk of their configurations)."""
+
+
+def _block_place(
+    batch: float,
+    length: float,
+    heads: float,
+    tokens: float,
+    gemm_dtype: KernelDtype,
+    kv_dtype: KernelDtype,
+) -> dict[str, float]:
+    """Coordinates of an attention block with its projections."""
+    return {
+        "l": log2(length),
+        "b": log2(batch),
+        "h": log2(heads),
+        "t": log2(tokens),
+        "format": _FORMAT[gemm_dtype],
+        "kv": 0.0 if kv_dtype is KernelDtype.BFLOAT16 else 1.0,
+    }
 
 
 def mla_work(
@@ -172,14 +193,7 @@ def mla_work(
         blocks * NANOSECOND,
         length * NANOSECOND,
     )
-    place = {
-        "l": log2(length),
-        "b": log2(batch),
-        "h": log2(heads),
-        "t": log2(tokens),
-        "format": _FORMAT[gemm_dtype],
-        "kv": 0.0 if kv_dtype is KernelDtype.BFLOAT16 else 1.0,
-    }
+    place = _block_place(batch, length, heads, tokens, gemm_dtype, kv_dtype)
     lower = attention / flops / (2 if kv_dtype is KernelDtype.FP8 else 1)
     return Work(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached / memory))
 
@@ -229,15 +243,8 @@ def dsa_work(
         length * NANOSECOND,
         heads * NANOSECOND,
     )
-    place = {
-        "l": log2(length),
-        "b": log2(batch),
-        "h": log2(heads),
-        "t": log2(tokens),
-        "format": _FORMAT[gemm_dtype],
-        "kv": 0.0 if kv_dtype is KernelDtype.BFLOAT16 else 1.0,
-        "model": float(list(DSA_MODELS).index(model)),
-        "past": 1.0 if past else 0.0,
-    }
+    place = _block_place(batch, length, heads, tokens, gemm_dtype, kv_dtype)
+    place["model"] = float(list(DSA_MODELS).index(model))
+    place["past"] = log2(1 + past) / log2(1 + MEASURED_PAST)
     lower = attention / (2 if kv_dtype is KernelDtype.FP8 else 1)
     return Work(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached))
