@@ -72,7 +72,10 @@ def _stored(kind: str, data: Prepared, errors: KindErrors, read: int, day: str) 
         "date": day,
         "rows": {"read": read, "used": len(data.rows)},
         "versions": VERSIONS.get(kind, KERNELS),
-        "transfer": {"error": round(errors.transfer[0], 3), "error_p90": round(errors.transfer[1], 3)},
+        "transfer": {
+            reach: {"error": round(pair[0], 3), "error_p90": round(pair[1], 3)}
+            for reach, pair in errors.transfers().items()
+        },
         "fits": fitted["fits"],
         "tables": fitted["tables"],
     }

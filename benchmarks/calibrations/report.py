@@ -15,7 +15,7 @@ from benchmarks.calibrations.validate import (
     quantiles,
     transferred,
 )
-from tracer.timing.calibration.systems import known_hardware, nearness
+from tracer.timing.calibration.systems import known_hardware, nearness, reach_of
 
 Pair = tuple[float, float]
 
@@ -39,6 +39,16 @@ class KindErrors:
         """Errors of a variant, or of the kind where its folds were too small to fit."""
         median, p90, _ = self.by_variant.get((system, variant), (*self.rows, 0))
         return median, p90
+
+    def transfers(self) -> dict[str, Pair]:
+        """Errors of transfers by how far apart the two data sheets are: the larger of those seen."""
+        found: dict[str, Pair] = {}
+        for system, pair in self.by_system.items():
+            distance = next(far for far, _ in nearness(known_hardware(system)) if far)
+            reach = reach_of(distance)
+            known = found.get(reach, (0.0, 0.0))
+            found[reach] = max(known[0], pair[0]), max(known[1], pair[1])
+        return found
 
     def __str__(self) -> str:
         lines = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.timing.calibration.fit import calibration
-from tracer.timing.calibration.systems import known_hardware, nearness
+from tracer.timing.calibration.systems import known_hardware, nearness, reach_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def answer(gpu: Hardware, call: Call) -> Estimate:
         error, spread = fit.error, fit.error_p90
         if distance:
             source = f"transfer to {gpu.name} by data sheet from {source}"
-            error, spread = known.transfer_error, known.transfer_error_p90
+            error, spread = known.transfers.get(reach_of(distance), (None, None))
         if outside:
             source, error, spread = f"{source}, beyond the measured sizes", None, None
         return Estimate(call.seconds(fit), source, error, floor, spread)

@@ -8,6 +8,9 @@ from math import log
 from tracer.mesh.hardware import Hardware, hardware_preset
 
 CALIBRATED = ("h100", "h200", "b200")
+NEAR, FAR = "near", "far"
+FAR_FROM = 0.7
+"""Distance above which a transfer counts as far: H100 to H200 is 0.13, H200 to B200 is 2.1."""
 _SHEET = ("bf16_flops", "fp8_flops", "hbm_bytes_per_s", "nvlink_bytes_per_s")
 
 
@@ -34,3 +37,12 @@ def nearness(hardware: Hardware) -> tuple[tuple[float, str], ...]:
 def _distance(one: Hardware, other: Hardware) -> float:
     pairs = ((getattr(one, rate), getattr(other, rate)) for rate in _SHEET)
     return sum(log(mine / its) ** 2 for mine, its in pairs if mine and its)
+
+
+def reach_of(distance: float) -> str:
+    """Whether a transfer over this distance is near (one generation) or far.
+
+    >>> reach_of(0.13), reach_of(2.1)
+    ('near', 'far')
+    """
+    return FAR if distance > FAR_FROM else NEAR
