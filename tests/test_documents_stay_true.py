@@ -10,8 +10,8 @@ import pytest
 from app.exports.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
 from tracer.scenario.files import load_scenario
-from tracer.trip.several import take_trips
-from tracer.trip.several_text import totals_line
+from tracer.trip.log import totals_line
+from tracer.trip.trips import take_trips
 
 BLOCKS = """# Notes
 
@@ -132,6 +132,14 @@ def test_documents_are_filled_checked_and_found_stale(mesh: Path) -> None:
     assert run("export", "--check", str(document), *pictures).exit_code == 0
     shutil.copy(document, mesh.parent / "again.md")
     assert "0 blocks changed" in run("export", "--fill", str(mesh.parent / "again.md")).stdout
+
+
+def test_a_name_that_the_system_refuses_is_a_missing_picture(mesh: Path) -> None:
+    document, name = mesh.parent / "long.md", "x" * 300
+    document.write_text(f"<!-- tokentrip: picture {mesh.name} file={name}.svg -->\n<!-- /tokentrip -->\n")
+    result = run("export", "--check", str(document))
+    assert result.exit_code == 1
+    assert f"{name}.svg is missing or out of date" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def _calculator(name: str, *options: Decorator) -> Callable[[Callable[..., Estim
 
         command.__doc__ = function.__doc__
         command.__name__ = function.__name__
-        decorated: Callable[..., Any] = click.option(
-            "--json", "as_json", is_flag=True, help="The same as JSON."
-        )(command)
+        decorated: Callable[..., Any] = json_option()(command)
         for option in reversed((*options, _text("hardware", "A GPU that ships, such as h100.", "h100"))):
             decorated = option(decorated)
         return click.command(name)(decorated)
@@ -74,7 +73,6 @@ def _calculator(name: str, *options: Decorator) -> Callable[[Callable[..., Estim
 
 
 def _print(found: Estimate, as_json: bool) -> None:
-    from app.commands.common.tables import print_json
     from tracer.display import format_seconds
 
     if as_json:

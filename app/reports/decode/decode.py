@@ -1,4 +1,4 @@
-"""Decode: what each axis becomes, who keeps the K/V, its last trip between pools, and who waits for whom."""
+"""Decode: what each axis becomes, who keeps the K/V, its hand-over between pools, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
-    """A part of the page, or in its place why it cannot be had."""
+    """A part of the page, or the reason why it cannot be shown."""
     try:
         return build()
     except ConfigError as error:
