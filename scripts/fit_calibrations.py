@@ -72,6 +72,7 @@ def _stored(kind: str, data: Prepared, errors: KindErrors, read: int, day: str) 
         "date": day,
         "rows": {"read": read, "used": len(data.rows)},
         "versions": VERSIONS.get(kind, KERNELS),
+        "left_out": {"rows": _rounded(errors.rows), "shapes": _rounded(errors.shapes)},
         "transfer": {
             reach: {"error": round(pair[0], 3), "error_p90": round(pair[1], 3)}
             for reach, pair in errors.transfers().items()
@@ -81,10 +82,15 @@ def _stored(kind: str, data: Prepared, errors: KindErrors, read: int, day: str) 
     }
 
 
+def _rounded(pair: tuple[float, float]) -> list[float]:
+    """Median and ninetieth percentile as they are stored."""
+    return [round(each, 3) for each in pair]
+
+
 def _compact(stored: dict[str, Any]) -> str:
     """JSON with one fit and one table a line, so that a difference can be read."""
     lines = ["{"]
-    for key in ("kind", "source", "date", "rows", "versions", "transfer"):
+    for key in ("kind", "source", "date", "rows", "versions", "left_out", "transfer"):
         lines.append(f" {json.dumps(key)}: {_dense(stored[key])},")
     lines.append(' "fits": [\n  ' + ",\n  ".join(_dense(each) for each in stored["fits"]) + "\n ],")
     groups = (

@@ -15,7 +15,7 @@ from benchmarks.calibrations.specs import FAMILIES, PLACES, Axis, Spec
 from tracer.timing.calibration.fit import UNIT, Calibration, Work, read_calibration
 
 FOLDS = 5
-MOST_PER_FOLD = 160
+MOST_PER_FOLD = 400
 """Predictions look at every smaller call as well, which takes milliseconds each."""
 IMPOSSIBLE = 0.97
 """A row below this share of the physical floor is dropped: no kernel is faster than the data sheet."""

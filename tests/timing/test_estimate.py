@@ -32,6 +32,7 @@ from tracer.timing.calibration.systems import nearness
 from tracer.timing.estimate import Estimate
 
 SAMPLE = json.loads((Path(__file__).parent.parent / "data" / "measured_times.json").read_text("utf-8"))
+CALIBRATIONS = Path(estimate.__file__).parent.parent / "data" / "calibrations"
 SIZES = st.integers(1, 1 << 22)
 GPUS = st.sampled_from(("h100", "h200", "b200", "a100", "gb200-nvl72"))
 
@@ -84,10 +85,20 @@ def test_errors_on_unseen_rows_are_stored_and_within_reach(kind: str) -> None:
     assert set(calibration(kind).transfers) == {"near", "far"}
 
 
+def test_the_page_shows_the_errors_that_are_stored() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "time-a-call.md").read_text("utf-8")
+    shown = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    assert set(shown) == set(KINDS)
+    for kind, cells in shown.items():
+        stored = json.loads((CALIBRATIONS / f"{kind}.json").read_text("utf-8"))
+        reach = [stored["transfer"][each]["error"] for each in ("near", "far")]
+        errors = [*stored["left_out"]["rows"], *stored["left_out"]["shapes"], *reach]
+        assert cells == " | ".join(f"{100 * error:.1f} %" for error in errors)
+
+
 def test_calibrations_are_kilobytes() -> None:
-    folder = Path(estimate.__file__).parent.parent / "data" / "calibrations"
-    assert {path.stem for path in folder.glob("*.json")} == set(KINDS)
-    assert sum(path.stat().st_size for path in folder.glob("*.json")) < 120_000
+    assert {path.stem for path in CALIBRATIONS.glob("*.json")} == set(KINDS)
+    assert sum(path.stat().st_size for path in CALIBRATIONS.glob("*.json")) < 120_000
 
 
 @given(GPUS, st.sampled_from(("all_reduce", "all_gather", "reduce_scatter", "all_to_all")), SIZES, SIZES)
