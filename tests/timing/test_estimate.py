@@ -23,7 +23,7 @@ from app.commands.cost.calculator import CALCULATORS, read_bytes
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset
 from tracer.proof.published.measurements import published
-from tracer.scenario.files import load_scenario, scenario_to_toml
+from tracer.scenario.files import load_scenario
 from tracer.timing import estimate
 from tracer.timing.calibration.attention import causal_pairs
 from tracer.timing.calibration.experts import busiest_gpu
@@ -287,7 +287,7 @@ def test_a_scenario_is_still_timed_and_one_named_gemm_is_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "one token's trip" in invoked("six-cuts")
-    (tmp_path / "gemm.toml").write_text(scenario_to_toml(load_scenario("six-cuts")), encoding="utf-8")
+    (tmp_path / "gemm.toml").write_text(load_scenario("six-cuts").to_toml(), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert "one token's trip" in invoked("./gemm.toml")
 
