@@ -9,6 +9,7 @@ import click
 
 from app.commands.common.scenario_source import scenario_argument
 from app.commands.common.tables import json_option, print_json
+from app.commands.cost.calculator import TimeCommand
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.overlap import MoeTimes
 
 
-@click.command("time")
+@click.command("time", cls=TimeCommand)
 @scenario_argument
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
@@ -49,6 +50,10 @@ def time_command(
     as_json: bool,
 ) -> None:
     """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+
+    One call alone, from fits of measurements: tokentrip time collective, gemm, attention, mla, dsa,
+    linear-attention, quantize, moe, dispatch or combine; each has its own --help. A scenario file of such
+    a name is reached as ./NAME.
 
     \b
     Example:
