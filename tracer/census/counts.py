@@ -20,9 +20,9 @@ class Counts:
     """Counts of the layers that share a stage and a placement, by source rank (place in the stage).
 
     ``gpus``: ``[sources, words * 64]`` tokens with an expert on the GPU of each bit; ``islands``:
-    ``[sources, lanes]`` tokens with an expert on each island; ``hist``: ``[sources, residues *
-    (experts + 1)]`` picks of each expert, column 0 of a residue those of -1; ``tokens``: ``[sources]``
-    rows of picks seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
+    ``[sources, lanes]`` tokens with an expert on each island; ``hist``: ``[sources, slots]`` picks that
+    each slot of the placement serves, in column 0 those of -1; ``tokens``: ``[sources]`` rows of picks
+    seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
     """
 
     gpus: Int64s
@@ -33,7 +33,7 @@ class Counts:
 
     @classmethod
     def zeros(cls, layout: CensusLayout, slots: int) -> Counts:
-        """Nothing counted yet; ``slots`` is residues * (experts + 1)."""
+        """Nothing counted yet; ``slots`` are those of the placement, and one for no pick."""
         sources = layout.sources
         return cls(
             np.zeros((sources, layout.words * 64), np.int64),
@@ -43,9 +43,9 @@ class Counts:
             np.zeros(sources, np.int64),
         )
 
-    def missing_picks(self, experts: int) -> int:
+    def missing_picks(self) -> int:
         """Picks that were -1."""
-        return int(self.hist[:, :: experts + 1].sum())
+        return int(self.hist[:, 0].sum())
 
     def add(self, other: Counts) -> None:
         """Add another's counts to this one's arrays."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.census.counts import Counts
 from tracer.census.homes import EvenHomes, GivenHomes, TokenHomes
-from tracer.census.layout import CensusLayout
+from tracer.census.layout import CensusLayout, check_table_bytes
 from tracer.census.result import Census, CensusPart
 from tracer.census.run import LayerTables, Progress, Walk, count_blocks
 from tracer.census.traffic import stage_traffic
@@ -121,6 +121,7 @@ def plan_walk(
             keys[key] = len(tables)
             targets = layout.targets(layer)
             tables.append(LayerTables(targets, layout.tables(layer, targets)))
+            check_table_bytes(sum(table.bytes for table in tables))
         key_of[layer] = keys[key]
     return Walk(layout, picks, homes, key_of, tuple(tables), check_repeats), layers, notes
 

@@ -85,19 +85,17 @@ def stage_traffic(
 
 
 def picks_by_expert(targets: ExpertTargets, counts: Counts) -> Int64s:
-    """Picks ``[sources, experts]``, residues summed."""
-    found: Int64s = counts.hist.reshape(len(counts.tokens), targets.residues, -1)[:, :, 1:].sum(1)
+    """Picks ``[sources, experts]``, those of an expert's replicas summed."""
+    found: Int64s = np.add.reduceat(counts.hist, targets.first[1:], axis=1)
     return found
 
 
 def picks_by_member(group: GroupPlaces, targets: ExpertTargets, hist: Int64s) -> Int64s:
     """Picks ``[homes, members]``: each expert's, at every etp rank of the EP rank that serves it."""
-    experts = targets.ep_ranks.shape[2]
     by_ep = np.zeros((len(group.ranks), int(group.ep_ranks.max()) + 1), np.int64)
     for home, position in enumerate(group.positions.tolist()):
         served = targets.ep_ranks[targets.variant_of[position]]
-        row = hist[position].reshape(targets.residues, experts + 1)[:, 1:]
-        np.add.at(by_ep[home], served.reshape(-1), row.reshape(-1))
+        np.add.at(by_ep[home], served[1:], hist[position, 1:])
     return by_ep[:, group.ep_ranks]
 
 
