@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
-    from tracer.trip import Trip
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.trip import Trip
 
     ScenarioSource = str | Path | Mapping[str, Any] | Scenario
 
@@ -49,7 +49,7 @@ def _engine(name: str) -> ModuleType:
 def _load_beside(theirs: ModuleType | None) -> None:
     """Load every engine module under its full name, then give the bare name back to the user's own.
 
-    ``from tracer.trip import ...`` looks the full name up first, so the engine works on without it.
+    ``from tracer.trip.trip import ...`` looks the full name up first, so the engine works on without it.
     """
     from pkgutil import walk_packages
 

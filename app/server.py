@@ -15,12 +15,12 @@ import dash
 import flask
 from dash import html
 
-from app.api import register_api
-from app.bundle import Bundle
-from app.export_api import register_exports
-from app.jobs import VARIABLE, job_manager, job_panel, register_jobs
-from app.pages import PAGES, title_of
-from app.security import add_headers
+from app.web.api import register_api
+from app.web.bundle import Bundle
+from app.web.export_api import register_exports
+from app.web.jobs import VARIABLE, job_manager, job_panel, register_jobs
+from app.web.pages import PAGES, title_of
+from app.web.security import add_headers
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">

@@ -11,7 +11,7 @@
 The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
 ``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. A role
 puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are those of
-``tracer.trip_facts``. Everything is made when the site is built.
+``tracer.trip.facts``. Everything is made when the site is built.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from app.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
+from app.query.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
 from tracer.errors import ConfigError
-from tracer.presets import SUFFIXES, load_scenario
-from tracer.trip import take_trip
-from tracer.trip_facts import trip_fact
+from tracer.scenario.files import SUFFIXES, load_scenario
+from tracer.trip.facts import trip_fact
+from tracer.trip.trip import take_trip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-    from tracer.scenario import Scenario
-    from tracer.trip import Trip
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.trip import Trip
 
 SHOWN = ("picture", "animation", "log", "table", "counts")
 PICTURES = {"picture": ".svg", "animation": ".anim.svg"}
@@ -104,8 +104,8 @@ class TokenTrip(SphinxDirective):
     def _image(self, journey: Journey, ending: str, hop: int | None) -> nodes.image:
         from hashlib import sha256
 
-        from app.export_formats import FORMATS
-        from app.files import write_whole
+        from app.exports.files import write_whole
+        from app.exports.formats import FORMATS
 
         text = str(FORMATS[ending](journey, hop))
         name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
@@ -172,7 +172,7 @@ def _from_source(path: Path, page: Path) -> str:
 
 
 def _alt(journey: Journey, hop: int | None) -> str:
-    from layouts.build import build_scene
+    from layouts.build.build import build_scene
 
     name = journey.scenario.name or "scenario"
     if hop is None:

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.ratios import Ratio, interleave
-from tracer.census.counts import Counts
-from tracer.census.homes import EvenHomes, GivenHomes
-from tracer.census.run import Walk, count_blocks
-from tracer.census.take import plan_walk
-from tracer.picks.draws import DrawnPicks
-from tracer.picks.source import ArrayPicks
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
+from tracer.batch.census.counts import Counts
+from tracer.batch.census.homes import EvenHomes, GivenHomes
+from tracer.batch.census.run import Walk, count_blocks
+from tracer.batch.census.take import plan_walk
+from tracer.batch.picks.draws import DrawnPicks
+from tracer.batch.picks.source import ArrayPicks
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
 
 RANKS, NODE, EXPERTS, TOP_K = 64, 8, 256, 8
 TOKENS = 1 << 20
@@ -143,8 +143,8 @@ def other_shapes() -> Iterator[Ratio]:
 PEAK = """
 import resource, sys
 from pathlib import Path
-from tracer.census.take import take_census
-from tracer.picks.npy import NpyPicks
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.npy import NpyPicks
 from tracer.presets import load_scenario
 census = take_census(load_scenario({scenario!r}), NpyPicks.open(Path({path!r})), threads=2)
 assert census.picks == {picks}, census.picks
@@ -177,8 +177,8 @@ def two_workers(path: Path, picks: int) -> Ratio:
     """The same file on one Dask worker and on two, one thread each."""
     from distributed import Client, LocalCluster
 
-    from tracer.census.cluster import cluster_census, same
-    from tracer.picks.npy import NpyPicks
+    from tracer.batch.census.cluster import cluster_census, same
+    from tracer.batch.picks.npy import NpyPicks
 
     scenario, source = load_scenario(SCENARIO), NpyPicks.open(path)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from benchmarks.ratios import Ratio, interleave
 from layouts.charts.gantt import KIND_COLOURS, gantt_figure
-from tracer.timing.dualpipe import ChunkTimes, Schedule, dualpipe
+from tracer.timing.schedules.dualpipe import dualpipe
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule
 from tracer.timing.timeline import of_dualpipe
 
 STAGES, MICRO_BATCHES, RUNS = 64, 256, 3

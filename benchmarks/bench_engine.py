@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.ratios import Ratio, interleave
-from tracer.presets import load_scenario
-from tracer.rank_grid import RankGrid
-from tracer.scenario import Scenario
-from tracer.trip import take_trip
+from tracer.mesh.grid import RankGrid
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.trip.trip import take_trip
 
 TOKENTRIP = Path(sys.executable).with_name("tokentrip")
 HUGE_DP = 1_048_576 // 8

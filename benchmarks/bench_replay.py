@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from benchmarks.ratios import Ratio, interleave
-from tracer.presets import load_scenario
-from tracer.replay import replay
-from tracer.scenario import Scenario
-from tracer.trip import take_trip
+from tracer.proof.replay import replay
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.trip.trip import take_trip
 
 
 def all_trips(scenario: Scenario) -> None:

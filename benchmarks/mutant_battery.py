@@ -14,8 +14,8 @@ from oracle import GROUP_NAMES, OracleMesh, OracleTrip, walk
 from plain_census import Batch, Plain, assert_census, plain_census
 from strategies import scenarios
 
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
 
 TRIPS, CENSUSES = 30, 12
 Tables = dict[str, Any]

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 REASONS = ROOT / "tests" / "data" / "mutants.json"
 #: Left out: the tables that a census prints, and Dask's workers, which are processes of their own.
-LEFT_OUT = {"tracer/census/report.py", "tracer/census/cluster.py"}
+LEFT_OUT = {"tracer/batch/census/report.py", "tracer/batch/census/cluster.py"}
 #: What the oracle's survivors meet: quick tests that draw nothing, for drawn scenarios were the oracle's.
 #: The census's kernels run uncompiled here; tests of large batches would take minutes so.
 TESTS: dict[str, tuple[str, ...]] = {
-    "tracer/mesh.py": (
+    "tracer/mesh/mesh.py": (
         "test_mesh_groups.py",
         "test_errors.py",
         "test_cluster.py",
@@ -197,7 +197,7 @@ def chosen_mutants(only: str, sample: int | None) -> list[Mutant]:
     """The mutants of the files whose path has a text, or a sample of them."""
     files = [
         file
-        for pattern in ("tracer/mesh.py", "tracer/hops/*.py", "tracer/census/*.py")
+        for pattern in ("tracer/mesh/mesh.py", "tracer/hops/*.py", "tracer/census/*.py")
         for file in sorted(ROOT.glob(pattern))
         if (name := file.relative_to(ROOT).as_posix()) not in LEFT_OUT and only in name
     ]

@@ -32,7 +32,7 @@ def fill_ledger(app, docname, source):
     """Put the checked figures, computed now, where the ledger's page asks for them."""
     if docname != "ledger":
         return
-    from tracer.ledger.report import ledger, ledger_markdown
+    from tracer.proof.ledger.report import ledger, ledger_markdown
 
     lines = ledger()
     if not all(line.holds for line in lines):

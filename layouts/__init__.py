@@ -1,14 +1,14 @@
 """Pictures: geometry as plain data, then one renderer a target.
 
-``grid`` places nodes and GPUs, ``paths`` routes transfers, ``marks`` says where the token is
-(``crowds``: where several are), ``words`` tells each hop; ``build`` puts them into one
-:class:`~layouts.scene.Scene`, which ``svg`` and ``scene_json`` render. Nothing here imports a drawing or a
-serving package.
+``grid`` places nodes and GPUs, ``paths`` routes transfers, ``marks`` says where the token is (``crowds``:
+where several are), ``words`` tells each hop; ``build`` puts them into one
+:class:`~layouts.scene.scene.Scene`, which ``svg`` and ``scene_json`` render. Nothing here imports a drawing
+or a serving package.
 """
 
-from layouts.build import build_scene
-from layouts.scene import Scene
-from layouts.scene_json import scene_to_dict
-from layouts.svg import render_svg
+from layouts.build.build import build_scene
+from layouts.build.scene_json import scene_to_dict
+from layouts.scene.scene import Scene
+from layouts.svg.map import render_svg
 
 __all__ = ["Scene", "build_scene", "render_svg", "scene_to_dict"]

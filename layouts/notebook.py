@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.build import build_scene
-from layouts.svg import render_svg
+from layouts.build.build import build_scene
+from layouts.svg.map import render_svg
 
 if TYPE_CHECKING:
-    from tracer.several import Trips
-    from tracer.trip import Trip
+    from tracer.trip.several import Trips
+    from tracer.trip.trip import Trip
 
 
 def trip_svg(trip: Trip | Trips) -> str:

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 from plain_census import Batch, Plain, assert_census, plain_census
 
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
 
 Tables = dict[str, Any]
 PIECES = {"BLOCK_PICKS": 6, "THREADED_PICKS": 1}
@@ -41,7 +41,7 @@ def prime_replicas() -> Tables:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A batch, what a census is asked besides, and which constants of ``tracer.census.run`` differ."""
+    """A batch, what a census is asked besides, and which constants of ``tracer.batch.census.run`` differ."""
 
     name: str
     tables: Tables
@@ -72,7 +72,7 @@ def check(case: Case, batch: Batch, plain: dict[int, Plain]) -> None:
     """Fail where the census of a case and the plain sums part, in all layers or in one counted apart."""
     with ExitStack() as changed:
         for name, value in case.constants.items():
-            changed.enter_context(mock.patch(f"tracer.census.run.{name}", value))
+            changed.enter_context(mock.patch(f"tracer.batch.census.run.{name}", value))
         census = batch.counted(**case.asked)
     assert census.layers == tuple(plain)
     assert (census.tokens, census.notes) == (case.tokens, ())

@@ -7,8 +7,8 @@ from typing import Any
 
 from oracle import GROUP_NAMES, OracleTrip
 
-from tracer.scenario import Scenario as EngineScenario
-from tracer.trip import take_trip
+from tracer.scenario.scenario import Scenario as EngineScenario
+from tracer.trip.trip import take_trip
 
 Scenario = dict[str, Any]
 Moves = Counter[tuple[Any, ...]]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.hop import Part, Role, Where
-from tracer.hops.moves import tp_ranks
-from tracer.hops.routes import expert_messages, routes
-from tracer.itinerary import Rider, itinerary
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
+from tracer.trip.hop import Part, Role, Where
+from tracer.trip.hops.moves import tp_ranks
+from tracer.trip.hops.routes import expert_messages, routes
+from tracer.trip.itinerary import Rider, itinerary
 
 if TYPE_CHECKING:
-    from tracer.census.homes import GivenHomes
-    from tracer.census.result import Census
-    from tracer.hop import Hop
+    from tracer.batch.census.homes import GivenHomes
+    from tracer.batch.census.result import Census
+    from tracer.trip.hop import Hop
 
 MOE_KINDS = {
     "ep": ("dispatch", "combine"),
@@ -50,15 +50,15 @@ class Batch:
 
     def homes(self) -> GivenHomes:
         """The same for the census."""
-        from tracer.census.homes import GivenHomes
+        from tracer.batch.census.homes import GivenHomes
 
         found = GivenHomes.of_ranks(self.scenario, np.array(self.home_ranks()))
         return replace(found, prompt_positions=np.array([position for _, position in self.tokens]))
 
     def counted(self, **asked: Any) -> Census:
-        """The census, asked for what :func:`tracer.census.take.take_census` takes besides."""
-        from tracer.census.take import take_census
-        from tracer.picks.source import ArrayPicks
+        """The census, asked for what :func:`tracer.batch.census.take.take_census` takes besides."""
+        from tracer.batch.census.take import take_census
+        from tracer.batch.picks.source import ArrayPicks
 
         return take_census(self.scenario, ArrayPicks(self.picks), homes=self.homes(), **asked)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import decode_options, meshes, models
 
 import tracer
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
 
 Table = dict[str, Any]
 

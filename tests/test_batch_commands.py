@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from app.commands.advise import advise_command
-from app.commands.census import census_command
-from app.commands.eplb import eplb_command
+from app.commands.batch.census import census_command
+from app.commands.batch.eplb import eplb_command
+from app.commands.cost.advise import advise_command
+from app.commands.cost.orders import orders_command
+from app.commands.cost.traffic import traffic_command
 from app.commands.ledger import ledger_command
-from app.commands.orders import orders_command
-from app.commands.traffic import traffic_command
 from tracer.errors import ConfigError
 
 WITH_NUMBA = {"census", "eplb"}

@@ -10,11 +10,11 @@ import pytest
 
 from app.cli import COMMANDS, main
 from tests.fuzz.judge import accepted, bounded_memory, command
-from tracer.cluster import Cluster
-from tracer.landing import Landing
-from tracer.mesh import Mesh
-from tracer.model_spec import ModelSpec
-from tracer.scenario import Scenario
+from tracer.mesh.cluster import Cluster
+from tracer.mesh.mesh import Mesh
+from tracer.model.spec import ModelSpec
+from tracer.scenario.landing import Landing
+from tracer.scenario.scenario import Scenario
 
 BASE = """
 [cluster]

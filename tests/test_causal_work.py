@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracer
-from tracer.causal_work import causal_work, causal_work_text, compare_causal_work, rank_work
-from tracer.landing import Landing
+from tracer.memory.causal_work import causal_work, causal_work_text, compare_causal_work, rank_work
+from tracer.scenario.landing import Landing
 
 LANDINGS = st.builds(
     Landing,

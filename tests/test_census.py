@@ -12,17 +12,17 @@ import pytest
 from brute_census import brute_counts
 
 from tracer.errors import ConfigError
-from tracer.expected_dispatch import expected_copies
-from tracer.expected_traffic import expected_traffic
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.traffic.dispatch import expected_copies
+from tracer.traffic.traffic import expected_traffic
 
 pytest.importorskip("numba")
 
-from tracer.census.homes import EvenHomes, GivenHomes
-from tracer.census.take import take_census
-from tracer.picks.draws import DrawnPicks
-from tracer.picks.source import ArrayPicks
+from tracer.batch.census.homes import EvenHomes, GivenHomes
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks
+from tracer.batch.picks.source import ArrayPicks
 
 
 def scenario_of(
@@ -198,7 +198,8 @@ def test_without_numba_the_extra_is_named() -> None:
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'numba' else find(name, *a)\n"
-        "from tracer.census.take import landed_census\nfrom tracer.presets import load_scenario\n"
+        "from tracer.batch.census.take import landed_census\n"
+        "from tracer.scenario.files import load_scenario\n"
         "try: landed_census(load_scenario('six-cuts'))\nexcept ValueError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
+from tracer.scenario.files import load_scenario
 
 pytest.importorskip("numba")
 distributed = pytest.importorskip("distributed")
 
-from tracer.census.cluster import cluster_census, same  # noqa: E402
-from tracer.census.homes import GivenHomes  # noqa: E402
-from tracer.census.take import take_census  # noqa: E402
-from tracer.picks.draws import DrawnPicks  # noqa: E402
-from tracer.picks.npy import NpyPicks  # noqa: E402
+from tracer.batch.census.cluster import cluster_census, same  # noqa: E402
+from tracer.batch.census.homes import GivenHomes  # noqa: E402
+from tracer.batch.census.take import take_census  # noqa: E402
+from tracer.batch.picks.draws import DrawnPicks  # noqa: E402
+from tracer.batch.picks.npy import NpyPicks  # noqa: E402
 
 # Warnings of dask about itself are not this test's business.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -60,7 +60,7 @@ def test_the_same_to_the_bit_though_a_worker_dies(tmp_path: Path, two_workers: d
 def test_a_walk_goes_along_with_tasks_or_is_one(
     small_bytes: int, two_workers: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracer.census.cluster.SMALL_WALK_BYTES", small_bytes)
+    monkeypatch.setattr("tracer.batch.census.cluster.SMALL_WALK_BYTES", small_bytes)
     scenario = load_scenario("six-cuts")
     picks = DrawnPicks.of_model(scenario.need_model(), 5_000)
     homes = GivenHomes.of_ranks(scenario, np.arange(5_000) % 16)
@@ -87,7 +87,7 @@ def test_an_interrupted_count_is_named_partial(two_workers: distributed.Client) 
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracer.census.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("tracer.batch.census.cluster.CONNECT_SECONDS", 1)
     scenario = load_scenario("six-cuts")
     with pytest.raises(ConfigError, match=r"--scheduler='tcp://127\.0\.0\.1:1' does not answer"):
         cluster_census(scenario, DrawnPicks.of_model(scenario.need_model(), 10), "tcp://127.0.0.1:1")

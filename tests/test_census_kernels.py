@@ -9,14 +9,14 @@ import pytest
 from census_cases import tables
 
 from tracer.errors import ConfigError
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
 
 pytest.importorskip("numba")
 
-from tracer.census.homes import GivenHomes
-from tracer.census.kernel import CHUNK, first_repeat, outside, take_turns
-from tracer.census.take import take_census
-from tracer.picks.source import ArrayPicks
+from tracer.batch.census.homes import GivenHomes
+from tracer.batch.census.kernel import CHUNK, first_repeat, outside, take_turns
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.source import ArrayPicks
 
 
 @pytest.mark.parametrize("bad", [-2, 5, 9])
@@ -71,7 +71,7 @@ def test_a_wrong_pick_is_named(
     flat: int, asked: dict[str, Any], wrong: int | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the second of two layers, in blocks of two tokens; -1 before it is no pick, and right."""
-    monkeypatch.setattr("tracer.census.run.BLOCK_PICKS", 6)
+    monkeypatch.setattr("tracer.batch.census.run.BLOCK_PICKS", 6)
     scenario = Scenario.from_dict(tables({"dp": 4, "ep": 4}))
     picks = np.resize(np.arange(12), (2, 8, 3))
     row, column = divmod(flat, 3)

@@ -13,16 +13,16 @@ from census_cases import tables
 from plain_census import Batch, assert_census, plain_census
 
 from tracer.errors import ConfigError
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
 
 pytest.importorskip("numba")
 
-from tracer.census.counts import Counts
-from tracer.census.homes import EvenHomes, GivenHomes
-from tracer.census.layout import CensusLayout
-from tracer.census.run import part_of
-from tracer.census.take import landed_batch, landed_census, take_census
-from tracer.picks.source import ArrayPicks
+from tracer.batch.census.counts import Counts
+from tracer.batch.census.homes import EvenHomes, GivenHomes
+from tracer.batch.census.layout import CensusLayout
+from tracer.batch.census.run import part_of
+from tracer.batch.census.take import landed_batch, landed_census, take_census
+from tracer.batch.picks.source import ArrayPicks
 
 
 def scenario_of(mesh: dict[str, Any], model: dict[str, Any] | None = None, **parts: Any) -> Scenario:
@@ -51,9 +51,9 @@ def test_the_largest_census_and_one_byte_less(
 ) -> None:
     scenario = scenario_of({"dp": 4, "ep": 2, "pp": 2})
     batch = Batch(scenario, ((0, 1), (3, 2)), picks_of(2, 2))
-    monkeypatch.setattr(f"tracer.census.layout.{name}", enough)
+    monkeypatch.setattr(f"tracer.batch.census.layout.{name}", enough)
     assert_census(batch.counted(), plain_census(batch))
-    monkeypatch.setattr(f"tracer.census.layout.{name}", enough - 1)
+    monkeypatch.setattr(f"tracer.batch.census.layout.{name}", enough - 1)
     with pytest.raises(ConfigError, match=words):
         batch.counted()
 
@@ -68,14 +68,14 @@ def test_bits_are_as_many_as_the_largest_island_needs(
     """A lane is the next power of two; lanes fill whole words; counts have a column for each bit and lane."""
     experts = {"experts": ranks}
     scenario = scenario_of({"dp": ranks, "ep": ranks}, experts, cluster={"gpus_per_node": node})
-    monkeypatch.setattr("tracer.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8)
     layout = CensusLayout.of(scenario)
     assert (layout.lane_bits, layout.lanes, layout.words) == (lane_bits, lanes, words)
     counts = Counts.zeros(layout, 5)
     assert counts.gpus.shape == (ranks, words * 64)
     assert (counts.islands.shape, counts.hist.shape) == ((ranks, lanes), (ranks, 5))
     assert layout.targets(1).counts.tolist() == [1]
-    monkeypatch.setattr("tracer.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8 - 1)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8 - 1)
     with pytest.raises(ConfigError, match=r"would need 0\.0 GB of counts"):
         CensusLayout.of(scenario)
 
@@ -83,7 +83,7 @@ def test_bits_are_as_many_as_the_largest_island_needs(
 def test_fewer_replicas_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dispatch group of 12 ranks takes 3 replicas of 4."""
     scenario = scenario_of({"tp": 2, "cp": 2, "dp": 6, "etp": 2, "ep": 6})
-    monkeypatch.setattr("tracer.census.layout.MAX_CENSUS_RANKS", 23)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_CENSUS_RANKS", 23)
     with pytest.raises(ConfigError, match=r"mesh='24 ranks' has 1 stages .* such as dp 3: dispatch groups"):
         CensusLayout.of(scenario)
 
@@ -94,9 +94,9 @@ def test_tables_of_replicas_are_refused_before_they_are_made(monkeypatch: pytest
     nodes = {"gpus_per_node": 1}
     scenario = scenario_of({"dp": 4, "ep": 4}, placement=slots, cluster=nodes)
     layout = CensusLayout.of(scenario)
-    monkeypatch.setattr("tracer.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8)
     assert layout.targets(1).counts.tolist() == [1, 2]
-    monkeypatch.setattr("tracer.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8 - 1)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8 - 1)
     with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
         layout.targets(1)
 
@@ -105,18 +105,18 @@ def test_tables_of_all_layers_together_have_a_largest_size(monkeypatch: pytest.M
     """Two layers with placements of their own: masks and EP ranks of 2 groups of 13 slots each."""
     placement = {"kind": "table", "slots": [*range(12)], "slots_by_layer": {"2": [*range(11, -1, -1)]}}
     scenario = scenario_of({"dp": 4, "ep": 2}, placement=placement)
-    monkeypatch.setattr("tracer.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8)
     assert take_census(scenario, ArrayPicks(picks_of(2))).picks == 2 * 4 * 3
-    monkeypatch.setattr("tracer.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8 - 1)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8 - 1)
     with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
         take_census(scenario, ArrayPicks(picks_of(2)))
 
 
 def test_a_matrix_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     census = take_census(scenario_of({"dp": 4, "ep": 4}), ArrayPicks(picks_of(2)))
-    monkeypatch.setattr("tracer.census.result.MAX_MATRIX_RANKS", 4)
+    monkeypatch.setattr("tracer.batch.census.result.MAX_MATRIX_RANKS", 4)
     assert census.sent.shape == (4, 4)
-    monkeypatch.setattr("tracer.census.result.MAX_MATRIX_RANKS", 3)
+    monkeypatch.setattr("tracer.batch.census.result.MAX_MATRIX_RANKS", 3)
     with pytest.raises(ConfigError, match=r"world_size=4 is too many ranks for a matrix of at most 3"):
         _ = census.sent
     assert census.gpu_load.sum() == picks_of(2).size
@@ -125,9 +125,9 @@ def test_a_matrix_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_landed_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """2 replicas of 16 tokens, 2 layers, 3 picks."""
     scenario = scenario_of({"dp": 2, "ep": 2})
-    monkeypatch.setattr("tracer.census.take.MAX_LANDED_PICKS", 2 * 16 * 2 * 3)
+    monkeypatch.setattr("tracer.batch.census.take.MAX_LANDED_PICKS", 2 * 16 * 2 * 3)
     assert landed_batch(scenario)[0].shape == (2, 32, 3)
-    monkeypatch.setattr("tracer.census.take.MAX_LANDED_PICKS", 2 * 16 * 2 * 3 - 1)
+    monkeypatch.setattr("tracer.batch.census.take.MAX_LANDED_PICKS", 2 * 16 * 2 * 3 - 1)
     with pytest.raises(ConfigError, match=r"on every replica are 32 tokens, too many"):
         landed_batch(scenario)
 
@@ -236,7 +236,7 @@ def test_interrupted_part_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl+C while it waits: what was begun is counted, and the note says how much; else it is raised."""
     scenario = scenario_of({"dp": 4, "ep": 4})
     picks = picks_of(2, 40)
-    monkeypatch.setattr("tracer.census.run.BLOCK_PICKS", 12)
+    monkeypatch.setattr("tracer.batch.census.run.BLOCK_PICKS", 12)
     told: list[tuple[int, int]] = []
     whole = take_census(scenario, ArrayPicks(picks), progress=lambda done, of: told.append((done, of)))
     assert told == [(done, 20) for done in range(1, 21)]
@@ -253,7 +253,7 @@ def test_interrupted_part_way(monkeypatch: pytest.MonkeyPatch) -> None:
         reached.wait()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tracer.census.run.wait", interrupted)
+    monkeypatch.setattr("tracer.batch.census.run.wait", interrupted)
     part = take_census(scenario, ArrayPicks(picks), partial=True, progress=slow)
     counted = part.picks // 12
     assert part.notes == (f"PARTIAL: it was interrupted, and {counted} of 20 blocks of picks were counted",)

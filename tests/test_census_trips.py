@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from plain_census import Batch, assert_census, plain_census
 from strategies import scenarios
 
-from tracer.scenario import Scenario as EngineScenario
+from tracer.scenario.scenario import Scenario as EngineScenario
 
 pytest.importorskip("numba")
 
-from tracer.census.take import landed_batch, landed_census
-from tracer.presets import load_scenario
+from tracer.batch.census.take import landed_batch, landed_census
+from tracer.scenario.files import load_scenario
 
 Scenario = dict[str, Any]
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

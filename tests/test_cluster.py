@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from tracer.cluster import Cluster, Tier
+from tracer.mesh.cluster import Cluster, Tier
 
 
 def test_islands_of_several_nodes_share_nvlink_and_rails() -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
 from tracer import Scenario, load_scenario, take_trip
-from tracer.compare import axis_totals, compare_trips
+from tracer.trip.compare import axis_totals, compare_trips
 
 
 def test_a_trip_compared_with_itself_does_not_differ() -> None:

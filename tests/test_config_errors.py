@@ -17,10 +17,7 @@ from model_configs import (
 )
 
 from tracer.errors import ConfigError
-from tracer.model_config import (
-    read_config,
-    read_config_file,
-)
+from tracer.model.configs import read_config, read_config_file
 
 ATTENTION = ["num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads", "num_key_value_heads"]
 LATENT = ["kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
-from app.reports.traffic import traffic_report
-from tracer.decode_attention import attention_way
+from app.reports.traffic.traffic import traffic_report
 from tracer.errors import ConfigError
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.orders import rank_orders, with_order
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
-from tracer.step_rows import step_rows, with_tokens
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.scenario.step import step_rows, with_tokens
 from tracer.timing.pass_time import pass_time
-from tracer.trip import take_trip
+from tracer.traffic.orders import rank_orders, with_order
+from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.trip.hops.cp import attention_way
+from tracer.trip.trip import take_trip
 
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -127,7 +127,7 @@ def test_orders_rank_what_a_step_sends() -> None:
 
 
 def test_the_time_of_a_step_has_the_same_traffic() -> None:
-    from tracer.hardware import hardware_preset
+    from tracer.mesh.hardware import hardware_preset
 
     timed = pass_time(decode(), hardware_preset("h100"), tokens=128).traffic
     assert timed.lines == expected_traffic(with_tokens(decode(), 128)).lines

@@ -8,9 +8,9 @@ import pytest
 
 import tracer
 from tracer.errors import ConfigError
-from tracer.hop import HopKind
-from tracer.scenario import Scenario
-from tracer.trip import take_trip
+from tracer.scenario.scenario import Scenario
+from tracer.trip.hop import HopKind
+from tracer.trip.trip import take_trip
 
 
 def changed(**tables: dict[str, Any]) -> Scenario:
@@ -105,7 +105,7 @@ def test_the_rule_has_the_published_threshold_of_llama_405b() -> None:
     scenario = Scenario.from_dict(
         {"phase": "decode", "model": {"preset": "llama-3.1-405b"}, "mesh": {"tp": 8, "cp": 2}}
     )
-    from tracer.decode_attention import pass_rule
+    from tracer.trip.hops.cp import pass_rule
 
     assert pass_rule(scenario).threshold == 0.125
 

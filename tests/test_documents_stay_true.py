@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.pixel_stamp import take_text
+from app.exports.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
-from tracer.presets import load_scenario
-from tracer.several import take_trips
-from tracer.several_text import totals_line
+from tracer.scenario.files import load_scenario
+from tracer.trip.several import take_trips
+from tracer.trip.several_text import totals_line
 
 BLOCKS = """# Notes
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.eplb import pack, rebalance
+from tracer.batch.eplb import pack, rebalance
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
+from tracer.scenario.files import load_scenario
 
 # deepseek-ai/EPLB README at d52c72d (MIT): the weights of its example and the table it prints.
 WEIGHT = [
@@ -81,8 +81,8 @@ def test_sizes_that_do_not_fit(changed: dict[str, int], words: str) -> None:
 def test_a_skewed_scenario_is_balanced() -> None:
     """The plan shares a load evenly over replicas; tokens go to the nearest one, so less evens out."""
     pytest.importorskip("numba")
-    from tracer.eplb_scenario import rebalanced
-    from tracer.picks.draws import DrawnPicks, popularity_of
+    from tracer.batch.eplb_scenario import rebalanced
+    from tracer.batch.picks.draws import DrawnPicks, popularity_of
 
     scenario = replace(load_scenario("six-cuts"), picks=())
     picks = DrawnPicks.of_model(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import tracer
-from tracer.cluster import Cluster
 from tracer.errors import ConfigError
-from tracer.mesh import Mesh
-from tracer.presets import load_scenario
-from tracer.rank_grid import MAX_LISTED_RANKS, RankGrid
+from tracer.mesh.cluster import Cluster
+from tracer.mesh.grid import MAX_LISTED_RANKS, RankGrid
+from tracer.mesh.mesh import Mesh
+from tracer.scenario.files import load_scenario
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
     (

@@ -12,10 +12,10 @@ import networkx as nx
 import pytest
 
 import tracer
-from tracer.exporters.csv_trip import to_csv
-from tracer.exporters.graph import to_dot, to_graph, to_graphml
-from tracer.exporters.mermaid import to_mermaid_sequence
-from tracer.trip import Trip, take_trip
+from tracer.trip.export.graph import to_dot, to_graph, to_graphml
+from tracer.trip.export.mermaid import to_mermaid_sequence
+from tracer.trip.export.tables import to_csv
+from tracer.trip.trip import Trip, take_trip
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.judge import Answer, command
-from tracer.presets import load_scenario
+from tracer.scenario.files import load_scenario
 
 OLD = "what was there before"
 WRITERS: dict[str, Callable[[Path], Answer]] = {
@@ -75,7 +75,7 @@ def test_no_step_of_a_write_leaves_anything_half_done(
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.files import write_whole
+    from app.exports.files import write_whole
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt("the reader gave up")
@@ -112,8 +112,8 @@ def heeded_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeded_interrupts")
 def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    from tracer.census.take import take_census
-    from tracer.picks.draws import DrawnPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.draws import DrawnPicks
 
     scenario = load_scenario("six-cuts")
     drawn = DrawnPicks.of_model(scenario.need_model(), 64)
@@ -126,7 +126,7 @@ def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.Monke
     assert any("PARTIAL" in note for note in part.to_dict()["notes"])
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
         take_census(scenario, Slow(drawn), threads=1)
-    monkeypatch.setattr("app.commands.census._picks", lambda *_: Slow(drawn))
+    monkeypatch.setattr("app.commands.batch.census._picks", lambda *_: Slow(drawn))
     answer = command("census", "six-cuts", "--tokens", "64", "--threads", "1", "--json")
     assert answer.code == 1
     assert "PARTIAL" in json.loads(answer.out)["notes"][0]

@@ -9,8 +9,8 @@ from comparing import engine_trip
 from layout_cases import FRAMEWORKS, ORDERED, Case, cases, covered, embedding_cases, read
 from oracle.ranks import count_up
 
-from tracer.expert_placement import Placement
-from tracer.mesh import RankGrid
+from tracer.mesh.mesh import RankGrid
+from tracer.scenario.placement import Placement
 
 CASES = cases()
 PLACEMENTS = [case for case in read("expert_placement") if "experts_by_ep_rank" in case]

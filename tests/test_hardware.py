@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tracer.errors import ConfigError
-from tracer.hardware import Hardware, hardware_preset, hardware_preset_names
+from tracer.mesh.hardware import Hardware, hardware_preset, hardware_preset_names
 
 PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_island": 8, "source": "illustrative"}
 

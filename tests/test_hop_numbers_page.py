@@ -6,8 +6,8 @@ import pytest
 
 from app.reports.hop_numbers import hop_numbers_report
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
-from tracer.replay import look
+from tracer.proof.replay import look
+from tracer.scenario.files import load_scenario
 
 
 def tables(hop: int) -> dict[str, list[list[str]]]:

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("numba")
 
-from app.jobs import SetProgress, count_batch, job_manager
-from app.reports.batch import batch_report
+from app.reports.batch.batch import batch_report
 from app.server import create_app
+from app.web.jobs import SetProgress, count_batch, job_manager
 from tracer import ConfigError
 
 
@@ -58,7 +58,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_a_job_ends_when_nobody_asks_for_it(
     asked_for_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.jobs.LONELY_S", 0.6)
+    monkeypatch.setattr("app.web.jobs.LONELY_S", 0.6)
     manager = job_manager(tmp_path)
 
     def endless(*_: object) -> None:

@@ -15,17 +15,17 @@ from strategies import few
 
 import tracer
 from tracer.errors import ConfigError
-from tracer.fits import check_fits
-from tracer.kv_layout import kv_cp, kv_dcp, positions_kept
-from tracer.kv_owners import kv_owners
-from tracer.kv_pieces import kv_pieces, shard_counts
-from tracer.kv_room import kv_room
-from tracer.kv_text import kv_text
-from tracer.last_trip import last_trip
-from tracer.pools import Pools
-from tracer.residency import residency_of
-from tracer.residency_text import residency_to_dict
-from tracer.scenario import Scenario
+from tracer.memory.fits import check_fits
+from tracer.memory.kv import kv_cp, kv_dcp, positions_kept
+from tracer.memory.kv_owners import kv_owners
+from tracer.memory.kv_room import kv_room
+from tracer.memory.kv_text import kv_text
+from tracer.memory.residency import residency_of
+from tracer.memory.residency_text import residency_to_dict
+from tracer.scenario.scenario import Scenario
+from tracer.serving.kv_pieces import kv_pieces, shard_counts
+from tracer.serving.last_trip import last_trip
+from tracer.serving.pools import Pools
 
 
 def test_six_cuts_leaves_its_kv_on_gpus_10_11_26_27() -> None:

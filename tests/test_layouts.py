@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
 from layouts import Scene, build_scene, render_svg, scene_to_dict
-from layouts.palette import DARK, LIGHT
-from layouts.svg import map_svg
+from layouts.scene.palette import DARK, LIGHT
+from layouts.svg.map import map_svg
 from tracer import Scenario, load_scenario, preset_names, take_trip
 
 SVG = "{http://www.w3.org/2000/svg}"

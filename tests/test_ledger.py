@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tracer.ledger import moe_deployment, moe_inference, simulation, six_cuts, weights_move
-from tracer.ledger.line import Check, Verdict, near
-from tracer.ledger.report import MODULES, ledger, ledger_markdown, ledger_report
+from tracer.proof.ledger import moe_deployment, moe_inference, simulation, six_cuts, weights_move
+from tracer.proof.ledger.line import Check, Verdict, near
+from tracer.proof.ledger.report import MODULES, ledger, ledger_markdown, ledger_report
 
 CHECKS = [check for module in MODULES for check in module.CHECKS]
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from app.api import BUILDERS
 from app.lessons import CHAPTERS, chapter_payload, quiz_payload
+from app.web.api import BUILDERS
 from tracer import ConfigError
 
 

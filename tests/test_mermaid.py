@@ -6,8 +6,8 @@ import pytest
 
 import tracer
 from tracer.errors import ConfigError
-from tracer.exporters.mermaid import MAX_CHARACTERS, MAX_EDGES, to_mermaid
-from tracer.trip import take_trip
+from tracer.trip.export.mermaid import MAX_CHARACTERS, MAX_EDGES, to_mermaid
+from tracer.trip.trip import take_trip
 
 
 def test_six_cuts_draws_every_gpu_it_touches() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tracer.errors import ConfigError
-from tracer.mesh import Mesh
+from tracer.mesh.mesh import Mesh
 
 MESH = Mesh.build(tp=2, dp=4, pp=2, ep=4, etp=2, expert_order="ep-etp-edp")
 SETS = [("ep",), ("etp",), ("ep", "etp"), ("ep", "pp"), ("etp", "pp"), ("pp", "ep", "etp")]

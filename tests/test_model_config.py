@@ -21,14 +21,14 @@ from model_configs import (
 )
 
 from tracer.errors import ConfigError
-from tracer.model_config import (
+from tracer.model.configs import (
     model_preset,
     model_preset_names,
     read_config,
     read_config_file,
     read_model_preset,
 )
-from tracer.model_spec import ModelSpec
+from tracer.model.spec import ModelSpec
 
 
 def test_every_model_that_ships_reads_and_round_trips() -> None:

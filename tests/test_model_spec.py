@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.errors import ConfigError
-from tracer.model_spec import ModelSpec
-from tracer.router_kind import RouterKind
-from tracer.weight_format import WeightFormat, stored_bytes
+from tracer.model.router_kind import RouterKind
+from tracer.model.spec import ModelSpec
+from tracer.model.weight_format import WeightFormat, stored_bytes
 
 SIX_CUTS = {
     "layers": 8, "hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128,
@@ -235,7 +235,7 @@ def test_stored_bytes_grow_with_the_matrix(stored: WeightFormat, rows: int, colu
 
 def test_the_vocabulary_imports_only_the_light_part_of_the_standard_library() -> None:
     allowed = {"__future__", "collections", "dataclasses", "enum", "typing", "difflib", "tracer"}
-    folder = Path(sys.modules["tracer.model_spec"].__file__ or "").parent
+    folder = Path(sys.modules["tracer.model.spec"].__file__ or "").parent
     for name in ("model_spec", "model_rules", "field_checks", "router_kind", "weight_format"):
         tree = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))
         modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks.mutants import REASONS, ROOT, mutants_of, passes, survives
-from tracer.mesh import Mesh
+from tracer.mesh.mesh import Mesh
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 
@@ -29,7 +29,9 @@ def test_a_mutant_changes_what_runs_and_only_in_its_own_process() -> None:
         if [mesh.stage_of(rank) for rank in (0, 8)] != [0, 1]:
             raise AssertionError("the stage is wrong")
 
-    made = [mutant for mutant in mutants_of(ROOT / "tracer/mesh.py") if mutant.function == "Mesh.stage_of"]
+    made = [
+        mutant for mutant in mutants_of(ROOT / "tracer/mesh/mesh.py") if mutant.function == "Mesh.stage_of"
+    ]
     assert passes(check)
     assert len(made) == 2
     assert [mutant for mutant in made if survives(mutant, check)] == []

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tracer
-from layouts.census_svg import census_svg
-from tracer.census.take import take_census
-from tracer.notebook import html_table
-from tracer.picks.draws import DrawnPicks
+from layouts.pictures.census_svg import census_svg
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks
+from tracer.display import html_table
 
 
 def test_a_trip_shows_its_log_a_table_and_its_map() -> None:

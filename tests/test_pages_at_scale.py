@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.query import scenario_of
+from app.query.address import scenario_of
 from tracer import ConfigError
 
 MILLION = {"mesh.dp": "131072", "cluster.nodes": "", "picks": ""}
@@ -18,9 +18,9 @@ def said(blocks: list[dict[str, Any]]) -> str:
 
 def test_roofline_time_and_decode_answer() -> None:
     pytest.importorskip("plotly")
-    from app.reports.decode import decode_report
+    from app.reports.decode.decode import decode_report
     from app.reports.roofline import roofline_report
-    from app.reports.time import time_report_blocks
+    from app.reports.time.time import time_report_blocks
 
     assert scenario_of(MILLION).mesh.world_size == 1 << 20
     rows = next(b for b in roofline_report(MILLION)["blocks"] if b.get("caption") == "Batches")["rows"]
@@ -35,8 +35,8 @@ def test_roofline_time_and_decode_answer() -> None:
 def test_batch_and_traffic_name_what_they_leave_out() -> None:
     pytest.importorskip("plotly")
     pytest.importorskip("numba")
-    from app.reports.batch import batch_report
-    from app.reports.traffic import traffic_report
+    from app.reports.batch.batch import batch_report
+    from app.reports.traffic.traffic import traffic_report
 
     found = said(batch_report(MILLION)["blocks"])
     assert "has 2 stages of 524,288 ranks; a census counts between the ranks of each stage" in found
@@ -50,8 +50,8 @@ def test_batch_and_traffic_name_what_they_leave_out() -> None:
 
 def test_the_engine_says_the_same_of_a_census() -> None:
     pytest.importorskip("numba")
-    from tracer.census.take import take_census
-    from tracer.picks.draws import DrawnPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.draws import DrawnPicks
 
     scenario = scenario_of(MILLION)
     with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has 2 stages of 524,288 ranks"):

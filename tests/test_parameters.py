@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from model_configs import PATTERNS, Table, configs, stored_data
 
 from tracer.errors import ConfigError
-from tracer.model_config import model_preset, model_preset_names, read_config
-from tracer.model_spec import ModelSpec
-from tracer.parameters import count_parameters, expert_bytes, expert_parameters
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
+from tracer.model.configs import model_preset, model_preset_names, read_config
+from tracer.model.parameters import count_parameters, expert_bytes, expert_parameters
+from tracer.model.spec import ModelSpec
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import Part
 
 TOTALS: dict[str, dict[str, int]] = stored_data("model_totals")["models"]
 GIB = 2**30

@@ -7,10 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from layouts.permutation_svg import MAX_ROWS, permutation_svg
-from tracer.gpu_rows import busiest_gpu
-from tracer.permutation import permute
-from tracer.presets import load_scenario
+from layouts.pictures.permutation_svg import MAX_ROWS, permutation_svg
+from tracer.batch.permutation import busiest_gpu, permute
+from tracer.scenario.files import load_scenario
 
 PICKS = np.array([[2, 0], [0, 3], [3, -1]])
 

@@ -11,12 +11,12 @@ from strategies import few, scenarios
 
 import tracer
 from tracer.errors import ConfigError
-from tracer.generation import generate
-from tracer.head_reads import dead_work, head_reads
-from tracer.lockstep import lockstep, meeting_replicas
-from tracer.phases import phase_table
-from tracer.scenario import Scenario
-from tracer.trip import take_trip
+from tracer.scenario.scenario import Scenario
+from tracer.serving.generation import generate
+from tracer.serving.head_reads import dead_work, head_reads
+from tracer.serving.lockstep import lockstep, meeting_replicas
+from tracer.serving.phases import phase_table
+from tracer.trip.trip import take_trip
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.batch.picks.averaging import averaging_curve
+from tracer.batch.picks.draws import DRAW_BLOCK, DrawnPicks, popularity_of
+from tracer.batch.picks.files import read_picks, read_sources
+from tracer.batch.picks.inclusion import inclusion_probabilities
+from tracer.batch.picks.recorded import from_megatron, from_router_logits, from_sglang, from_vllm
 from tracer.errors import ConfigError
-from tracer.model_spec import ModelSpec
-from tracer.picks.averaging import averaging_curve
-from tracer.picks.draws import DRAW_BLOCK, DrawnPicks, popularity_of
-from tracer.picks.files import read_picks, read_sources
-from tracer.picks.inclusion import inclusion_probabilities
-from tracer.picks.recorded import from_megatron, from_router_logits, from_sglang, from_vllm
+from tracer.model.spec import ModelSpec
 
 TOY = ModelSpec(layers=3, experts=8, top_k=2, dense_layers=1)
 SKEWED = np.array([0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from PIL import Image
 
 from app.cli import tokentrip
-from app.export_formats import FORMATS, format_of
-from layouts.animated_svg import MAX_HOPS, render_animated_svg
-from layouts.build import build_scene
-from layouts.clockwork import Clockwork, joined
-from layouts.scene import Scene
+from app.exports.formats import FORMATS, format_of
+from layouts.animation.animated_svg import MAX_HOPS, render_animated_svg
+from layouts.animation.clockwork import Clockwork, joined
+from layouts.build.build import build_scene
+from layouts.scene.scene import Scene
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
-from tracer.trip import Trip, take_trip
+from tracer.scenario.files import load_scenario
+from tracer.trip.trip import Trip, take_trip
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -136,7 +136,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 ):
     import sys
 
-    from layouts.raster import to_png
+    from layouts.svg.raster import to_png
 
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(ConfigError, match=r"needs resvg; install it: pip install 'tokentrip\[app\]'"):

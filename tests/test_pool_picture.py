@@ -15,13 +15,13 @@ from strategies import few
 
 import tracer
 from app.cli import tokentrip
-from layouts.pool_map import MAX_ARROWS, PoolMap, build_pool_map
-from layouts.pool_svg import render_pool_svg
+from layouts.pictures.pool_map import MAX_ARROWS, PoolMap, build_pool_map
+from layouts.pictures.pool_svg import render_pool_svg
+from tracer.display import format_bytes
 from tracer.errors import ConfigError
-from tracer.last_trip import LastTrip, last_trip
-from tracer.pools import Pools
-from tracer.scenario import Scenario
-from tracer.trip_text import format_bytes
+from tracer.scenario.scenario import Scenario
+from tracer.serving.last_trip import LastTrip, last_trip
+from tracer.serving.pools import Pools
 
 SVG = "{http://www.w3.org/2000/svg}"
 

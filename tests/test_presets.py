@@ -11,11 +11,10 @@ from layout_cases import read
 from oracle import walk
 
 import tracer
-from tracer.expected_dispatch import expected_copies
-from tracer.expert_placement import Placement
-from tracer.redundant_experts import redundant_slots
-from tracer.scenario import Scenario as EngineScenario
-from tracer.trip import take_trip
+from tracer.scenario.placement import Placement, redundant_slots
+from tracer.scenario.scenario import Scenario as EngineScenario
+from tracer.traffic.dispatch import expected_copies
+from tracer.trip.trip import take_trip
 
 Scenario = dict[str, Any]
 

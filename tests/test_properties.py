@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import experts, few, meshes, models, scenarios, world_size
 
-from tracer.mesh import RankGrid
-from tracer.scenario import Scenario as EngineScenario
+from tracer.mesh.mesh import RankGrid
+from tracer.scenario.scenario import Scenario as EngineScenario
 
 Scenario = dict[str, Any]
 either_phase = st.one_of(scenarios(), scenarios(phase="decode"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
-from app.query import MAX_QUERY, flatten, scenario_of, tables_of
+from app.query.address import MAX_QUERY, flatten, scenario_of, tables_of
 from tracer import ConfigError, Scenario, load_scenario
 
 
@@ -22,7 +22,7 @@ def test_keys_change_the_preset_and_the_pages_own_keys_do_not() -> None:
 
 def test_a_decode_pool_is_a_preset_and_never_a_file() -> None:
     pytest.importorskip("plotly")
-    from app.reports.decode import decode_report
+    from app.reports.decode.decode import decode_report
 
     with pytest.raises(ConfigError, match="is not a preset"):
         decode_report({"decode": __file__})
@@ -30,9 +30,9 @@ def test_a_decode_pool_is_a_preset_and_never_a_file() -> None:
 
 def test_traffic_of_a_mesh_too_large_to_wait_for_ranks_no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("plotly")
-    from app.reports import traffic
+    from app.reports.traffic import traffic
 
-    monkeypatch.setattr("tracer.orders.MAX_RANKED", 767)
+    monkeypatch.setattr("tracer.traffic.orders.MAX_RANKED", 767)
     blocks = traffic.traffic_report({})["blocks"]
     told = [block["text"] for block in blocks if block["kind"] == "note"]
     unranked = "Orders are not ranked: world_size=32 in each of 24 orders is more than"

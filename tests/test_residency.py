@@ -17,15 +17,15 @@ from oracle import OracleMesh, OracleWeights, landing_table
 from strategies import scenarios
 
 import tracer
-from tracer.dtype import BYTES
-from tracer.fits import check_fits
-from tracer.model_config import model_preset
-from tracer.parameters import count_parameters, expert_bytes
-from tracer.reports import rank_report, rank_text
-from tracer.residency import Residency, residency_of
-from tracer.scenario import Scenario as EngineScenario
-from tracer.trip import take_trip
-from tracer.weight_matrices import Part
+from tracer.memory.fits import check_fits
+from tracer.memory.reports import rank_report, rank_text
+from tracer.memory.residency import Residency, residency_of
+from tracer.model.configs import model_preset
+from tracer.model.dtype import BYTES
+from tracer.model.parameters import count_parameters, expert_bytes
+from tracer.model.weights import Part
+from tracer.scenario.scenario import Scenario as EngineScenario
+from tracer.trip.trip import take_trip
 
 Scenario = dict[str, Any]
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -297,7 +297,7 @@ def test_very_many_experts_and_stages_are_not_written_out() -> None:
 
 
 def schema(name: str) -> dict[str, Any]:
-    text = (resources.files("tracer") / "schema" / f"{name}.schema.json").read_text()
+    text = (resources.files("tracer") / "data" / "schemas" / f"{name}.schema.json").read_text()
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

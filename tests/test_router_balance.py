@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.batch.permutation import grouped_against_loop, permute
+from tracer.batch.router_balance import auxiliary_loss, capacity, dropped, simulate_collapse, updated_bias
 from tracer.errors import ConfigError
-from tracer.permutation import grouped_against_loop, permute
-from tracer.router_balance import auxiliary_loss, capacity, dropped, simulate_collapse, updated_bias
 
 
 def test_auxiliary_loss_is_least_when_even() -> None:

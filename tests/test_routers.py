@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracer.model_spec import ModelSpec
-from tracer.router_kind import RouterKind
-from tracer.routers import Router, choose, route, sigmoid, softmax, weigh
+from tracer.model.router_kind import RouterKind
+from tracer.model.routers import Router, choose, route, sigmoid, softmax, weigh
+from tracer.model.spec import ModelSpec
 
 LOGITS = np.log(np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]]))
 """Softmax is n/36 and, once picked, weights are in the ratio of the numbers."""

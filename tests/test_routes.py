@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tracer.hop import Part, Where
-from tracer.hops.dispatch import dispatch
-from tracer.hops.routes import tied_ep_ranks
-from tracer.hops.weight_pull import weight_pull
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.trip.hop import Part, Where
+from tracer.trip.hops.ep import dispatch, weight_pull
+from tracer.trip.hops.routes import tied_ep_ranks
 
 TWO_COPIES = {
     "cluster": {"gpus_per_node": 2},

@@ -14,11 +14,11 @@ from referencing import Registry, Resource
 
 import tracer
 from app.cli import tokentrip
-from tracer.reports import groups_report, rank_report
+from tracer.memory.reports import groups_report, rank_report
 
 SCHEMAS = {
     file.name.removesuffix(".schema.json"): json.loads(file.read_text())
-    for file in (resources.files("tracer") / "schema").iterdir()
+    for file in (resources.files("tracer") / "data" / "schemas").iterdir()
 }
 REGISTRY: Registry[object] = Registry().with_resources(
     (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tracer import ConfigError, load_scenario
-from tracer.picks.files import read_picks
-from tracer.picks.in_memory import InMemory
-from tracer.picks.unpacked import MAX_UNPACKED_BYTES
+from tracer.batch.picks.files import read_picks
+from tracer.batch.picks.npy import MAX_UNPACKED_BYTES
+from tracer.batch.picks.source import InMemory
 
 MODEL = load_scenario("six-cuts").need_model()
 PICKS = np.argsort(np.random.default_rng(3).random((8, 50, 32)), axis=2)[:, :, :2].astype(np.int16)
@@ -108,7 +108,7 @@ def test_a_short_archive_with_a_false_header_is_refused() -> None:
 
 
 def test_a_short_parquet_file_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracer.picks.parquet.MAX_UNPACKED_BYTES", 400)
+    monkeypatch.setattr("tracer.batch.picks.parquet.MAX_UNPACKED_BYTES", 400)
     with pytest.raises(ConfigError, match="holds 100 values, more than 50"):
         read_picks(InMemory("picks.parquet", parquet(PICKS[0])), MODEL)
 
@@ -117,8 +117,8 @@ def test_the_batch_page_counts_a_file_and_forgets_it() -> None:
     pytest.importorskip("dash")
     pytest.importorskip("numba")
     from app.server import create_server
-    from tracer.census.take import take_census
-    from tracer.picks.source import ArrayPicks
+    from tracer.batch.census.take import take_census
+    from tracer.batch.picks.source import ArrayPicks
 
     client = create_server().test_client()
     answer = client.post("/api/batch?tokens=64&picks_file=mine.npy", data=npy(PICKS)).get_json()
@@ -137,7 +137,7 @@ def test_the_batch_page_counts_a_file_and_forgets_it() -> None:
 
 def test_a_file_without_a_pick_is_refused() -> None:
     pytest.importorskip("numba")
-    from app.reports.batch_picks import sent_picks
+    from app.reports.batch.picks import sent_picks
 
     with pytest.raises(ConfigError, match=r"picks=\[8, 0, 2\] holds no pick"):
         sent_picks(load_scenario("six-cuts"), InMemory("none.npy", npy(PICKS[:, :0])))
@@ -150,7 +150,8 @@ def loads(answer: dict[str, Any]) -> list[str]:
 
 def test_a_file_that_is_too_large_is_refused_beside_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    from app.reports import batch, batch_picks
+    from app.reports.batch import batch
+    from app.reports.batch import picks as batch_picks
 
     monkeypatch.setattr(batch_picks, "MAX_BYTES", 1000)
     answer = batch.batch_report({"tokens": "64"}, InMemory("big.npy", npy(PICKS)))

@@ -16,15 +16,15 @@ pytest.importorskip("dash")
 
 from flask.testing import FlaskClient
 
-from app.api import BUILDERS, MAX_BODY_BYTES
 from app.cli import tokentrip
-from app.export_formats import FORMATS
-from app.query import flatten
+from app.exports.formats import FORMATS
+from app.query.address import flatten
 from app.server import create_server
-from app.uploads import MAX_BYTES
+from app.web.api import BUILDERS, MAX_BODY_BYTES
+from app.web.uploads import MAX_BYTES
 from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
-from tracer.scenario_files import parse_text
+from tracer.scenario.files import parse_text
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>alert(1)</script>"
@@ -109,7 +109,7 @@ def test_a_fault_of_ours_shows_no_insides(client: FlaskClient, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise RuntimeError("secret of /somewhere/app.py")
 
-    monkeypatch.setattr("app.gpu_card.gpu_card", broken)
+    monkeypatch.setattr("app.reports.gpu_card.gpu_card", broken)
     answer = client.get("/api/gpu?rank=1")
     assert answer.status_code == 500
     assert "secret" not in answer.text

@@ -13,9 +13,9 @@ from hypothesis import given
 from token_batches import FEW, batches
 
 import tracer
-from app.token_names import read_token_names
-from tracer.several import MAX_TOKENS, Trips, take_trips
-from tracer.trip import take_trip
+from app.query.token_names import read_token_names
+from tracer.trip.several import MAX_TOKENS, Trips, take_trips
+from tracer.trip.trip import take_trip
 
 
 @FEW
@@ -76,7 +76,7 @@ def test_meetings_are_all_pairs_on_one_gpu_in_one_hop(trips: Trips) -> None:
 @FEW
 @given(batches())
 def test_json_follows_its_schema(trips: Trips) -> None:
-    text = (resources.files("tracer") / "schema" / "trips.schema.json").read_text()
+    text = (resources.files("tracer") / "data" / "schemas" / "trips.schema.json").read_text()
     data = trips.to_dict()
     jsonschema.validate(data, json.loads(text))
     assert json.loads(json.dumps(data)) == data

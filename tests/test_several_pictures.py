@@ -17,20 +17,19 @@ from hypothesis import given
 from PIL import Image
 from token_batches import FEW, batches
 
-from app.api import trip_payload
 from app.cli import tokentrip
-from app.export_formats import FORMATS, SEVERAL, endings_for
+from app.exports.formats import FORMATS, SEVERAL, endings_for
+from app.web.api import trip_payload
 from layouts import Scene, build_scene, render_svg, scene_to_dict
-from layouts.animated_svg import render_animated_svg
-from layouts.crowds import crowd_tags, crowds_after, crowds_while, kept_at
-from layouts.palette import TOKENS
-from layouts.raster import to_gif
-from layouts.svg import map_svg
+from layouts.animation.animated_svg import render_animated_svg
+from layouts.scene.crowds import crowd_tags, crowds_after, crowds_while, kept_at
+from layouts.scene.palette import TOKENS
+from layouts.svg.map import map_svg
+from layouts.svg.raster import to_gif
 from tracer import ConfigError, load_scenario, take_trip
-from tracer.kv_owners import kv_owners
-from tracer.link_loads import link_loads
-from tracer.several import Trips, take_trips
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.memory.kv_owners import kv_owners
+from tracer.trip.several import Trips, link_loads, take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]
@@ -198,7 +197,7 @@ def test_what_plays_carries_every_move_and_refuses_too_many(
     begins = [motion.get("begin", "").split(";") for motion in root.iter(f"{SVG}animateMotion")]
     assert sum(len(each) for each in begins) == sum(len(hop.moves) for hop in scene.hops)
     assert "6 tokens · the whole trip" in render_animated_svg(scene, 4)
-    monkeypatch.setattr("app.export_formats.MAX_PLAYED_MOVES", 100)
+    monkeypatch.setattr("app.exports.formats.MAX_PLAYED_MOVES", 100)
     with pytest.raises(ConfigError, match="an animated picture has room for 100; give --hop"):
         FORMATS[".anim.svg"](trips, None)
 
@@ -214,7 +213,7 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.build_together.MAX_SHARED", 300)
+    monkeypatch.setattr("layouts.build.build_together.MAX_SHARED", 300)
     with pytest.raises(
         ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
     ):

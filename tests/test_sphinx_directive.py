@@ -11,7 +11,7 @@ import pytest
 
 import tracer
 from tests.test_pytest_plugin import MESH
-from tracer.trip_facts import WORDS
+from tracer.trip.facts import WORDS
 
 CONF = 'extensions = ["myst_parser", "app.sphinx_ext"]\n'
 PAGE = """# A trip

@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import scenarios
 
-from tracer.advise import advise
-from tracer.contracts import compare_contracts
 from tracer.errors import ConfigError
-from tracer.expected_traffic import expected_traffic
-from tracer.hit_chance import HitChance
-from tracer.orders import rank_orders, with_order
-from tracer.presets import load_scenario, preset_names
-from tracer.scenario import Scenario as EngineScenario
-from tracer.step_rows import with_tokens
-from tracer.trip import take_trip
+from tracer.scenario.files import load_scenario, preset_names
+from tracer.scenario.scenario import Scenario as EngineScenario
+from tracer.scenario.step import with_tokens
+from tracer.traffic.advise import advise
+from tracer.traffic.chance import HitChance
+from tracer.traffic.contracts import compare_contracts
+from tracer.traffic.orders import rank_orders, with_order
+from tracer.traffic.traffic import expected_traffic
+from tracer.trip.trip import take_trip
 
 Scenario = dict[str, Any]
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
-from tracer.trip import Trip, take_trip
-from tracer.trip_checks import axis_problem, log_problems
+from tracer.scenario.files import load_scenario
+from tracer.trip.checks import axis_problem, log_problems
+from tracer.trip.trip import Trip, take_trip
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 
 from tracer import load_scenario, take_trip
 from tracer.errors import ConfigError
-from tracer.presets import preset_names
-from tracer.trip_facts import trip_fact, trip_facts
+from tracer.scenario.files import preset_names
+from tracer.trip.facts import trip_fact, trip_facts
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import tracer
-from tracer.trip import take_trip
+from tracer.trip.trip import take_trip
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -22,7 +22,7 @@ def test_log_is_the_golden_one(name: str, golden_trip_log) -> None:
 
 @pytest.mark.parametrize("name", tracer.preset_names())
 def test_json_follows_its_schema(name: str) -> None:
-    schema = json.loads((resources.files("tracer") / "schema" / "trip.schema.json").read_text())
+    schema = json.loads((resources.files("tracer") / "data" / "schemas" / "trip.schema.json").read_text())
     trip = take_trip(tracer.load_scenario(name))
     jsonschema.validate(json.loads(json.dumps(trip.to_dict())), schema)
 

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from strategies import scenarios
 
-from tracer.scenario import Scenario
-from tracer.several import Trips, take_trips
+from tracer.scenario.scenario import Scenario
+from tracer.trip.several import Trips, take_trips
 
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -17,65 +17,66 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracer.axes import Axis
-    from tracer.cluster import Cluster, Link, Tier
-    from tracer.dtype import Dtypes
     from tracer.errors import ConfigError
-    from tracer.expert_placement import Placement
-    from tracer.fits import Fits, check_fits
-    from tracer.generation import Generation, generate
-    from tracer.hop import Hop, HopKind, Role, Transfer
-    from tracer.kv_owners import KvOwners
-    from tracer.last_trip import LastTrip
-    from tracer.mesh import Mesh
-    from tracer.model_spec import ModelSpec
-    from tracer.phases import phase_table
-    from tracer.plan import Contract, Plan, Sp
-    from tracer.pools import Pools
-    from tracer.presets import load_scenario, preset_names
-    from tracer.rank_grid import RankGrid
-    from tracer.residency import Residency, residency_of
-    from tracer.scenario import Scenario, Token
-    from tracer.several import Trips, take_trips
-    from tracer.trip import Trip, TripLog, take_trip
+    from tracer.memory.fits import Fits, check_fits
+    from tracer.memory.kv_owners import KvOwners
+    from tracer.memory.residency import Residency, residency_of
+    from tracer.mesh.axes import Axis
+    from tracer.mesh.cluster import Cluster, Link, Tier
+    from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.model.dtype import Dtypes
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.files import load_scenario, preset_names
+    from tracer.scenario.placement import Placement
+    from tracer.scenario.plan import Contract, Plan, Sp
+    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.token import Token
+    from tracer.serving.generation import Generation, generate
+    from tracer.serving.last_trip import LastTrip
+    from tracer.serving.phases import phase_table
+    from tracer.serving.pools import Pools
+    from tracer.trip.hop import Hop, HopKind, Role, Transfer
+    from tracer.trip.several import Trips, take_trips
+    from tracer.trip.trip import Trip, TripLog, take_trip
 
 _HOMES = {
-    "Axis": "axes",
-    "Cluster": "cluster",
+    "Axis": "mesh.axes",
+    "Cluster": "mesh.cluster",
     "ConfigError": "errors",
-    "Contract": "plan",
-    "Dtypes": "dtype",
-    "Fits": "fits",
-    "Generation": "generation",
-    "Hop": "hop",
-    "HopKind": "hop",
-    "KvOwners": "kv_owners",
-    "LastTrip": "last_trip",
-    "Link": "cluster",
-    "Mesh": "mesh",
-    "ModelSpec": "model_spec",
-    "Placement": "expert_placement",
-    "Plan": "plan",
-    "Pools": "pools",
-    "RankGrid": "rank_grid",
-    "Residency": "residency",
-    "Role": "hop",
-    "Scenario": "scenario",
-    "Sp": "plan",
-    "Tier": "cluster",
-    "Token": "scenario",
-    "Transfer": "hop",
-    "Trip": "trip",
-    "TripLog": "trip",
-    "Trips": "several",
-    "check_fits": "fits",
-    "generate": "generation",
-    "load_scenario": "presets",
-    "phase_table": "phases",
-    "preset_names": "presets",
-    "residency_of": "residency",
-    "take_trip": "trip",
-    "take_trips": "several",
+    "Contract": "scenario.plan",
+    "Dtypes": "model.dtype",
+    "Fits": "memory.fits",
+    "Generation": "serving.generation",
+    "Hop": "trip.hop",
+    "HopKind": "trip.hop",
+    "KvOwners": "memory.kv_owners",
+    "LastTrip": "serving.last_trip",
+    "Link": "mesh.cluster",
+    "Mesh": "mesh.mesh",
+    "ModelSpec": "model.spec",
+    "Placement": "scenario.placement",
+    "Plan": "scenario.plan",
+    "Pools": "serving.pools",
+    "RankGrid": "mesh.grid",
+    "Residency": "memory.residency",
+    "Role": "trip.hop",
+    "Scenario": "scenario.scenario",
+    "Sp": "scenario.plan",
+    "Tier": "mesh.cluster",
+    "Token": "scenario.token",
+    "Transfer": "trip.hop",
+    "Trip": "trip.trip",
+    "TripLog": "trip.trip",
+    "Trips": "trip.several",
+    "check_fits": "memory.fits",
+    "generate": "serving.generation",
+    "load_scenario": "scenario.files",
+    "phase_table": "serving.phases",
+    "preset_names": "scenario.files",
+    "residency_of": "memory.residency",
+    "take_trip": "trip.trip",
+    "take_trips": "trip.several",
 }
 
 __all__ = [

@@ -1,9 +1,14 @@
-"""The one error a user's input can raise."""
+"""The one error a user's input can raise.
+
+Checks of single values from outside; each returns the value, or names the field in a ConfigError.
+
+Checks of times and rates from outside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import isqrt
+from collections.abc import Iterable, Mapping
+from math import isfinite, isqrt
 
 _TRIED = 10_000
 
@@ -86,3 +91,121 @@ def divisors(number: int, limit: int = 12) -> list[int]:
     small = [candidate for candidate in range(1, min(root, _TRIED) + 1) if number % candidate == 0]
     large = [] if root > _TRIED else [number // each for each in reversed(small) if each * each != number]
     return [*small, *large][:limit]
+
+
+MAX_SIZE = 10**9
+
+
+def check_int(field: str, value: object, low: int = 1, high: int = MAX_SIZE) -> int:
+    """A whole number from ``low`` to ``high``; bool, float and string are refused.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    closest = low
+    if isinstance(value, int) and not isinstance(value, bool):
+        if low <= value <= high:
+            return value
+        closest = max(low, min(value, high))
+    raise ConfigError(field, value, f"must be a whole number from {low} to {high}", f"try {closest}")
+
+
+def check_number(field: str, value: object) -> float:
+    """A finite number above 0, as a float.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SIZE:
+        return float(value)
+    raise ConfigError(field, value, f"must be a number above 0 and below {MAX_SIZE}", "try 1.0")
+
+
+def check_bool(field: str, value: object) -> bool:
+    """``True`` or ``False`` and nothing that merely counts as one.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if not isinstance(value, bool):
+        raise ConfigError(field, value, "must be true or false", "try false")
+    return value
+
+
+def check_text(field: str, value: object) -> str:
+    """A string that is not blank.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(field, value, "must be a text that is not blank", "leave the key out instead")
+    return value
+
+
+def check_table(field: str, value: object) -> dict[str, object]:
+    """A table (any mapping) whose keys are strings, as a dict.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ConfigError(field, value, "must be a table of named values", "write it as {key: value, ...}")
+    return dict(value)
+
+
+def check_known_keys(table_name: str, given: dict[str, object], known: list[str]) -> None:
+    """Every key of ``given`` is one of ``known``.
+
+    Raises:
+        ConfigError: for the first unknown key, with the nearest known one.
+    """
+    for key, value in given.items():
+        if key not in known:
+            raise ConfigError(f"{table_name}.{key}", value, "is not a known key", nearest(key, known))
+
+
+def check_seconds(field: str, value: object, *, zero: bool = False) -> float:
+    """A finite number of seconds above 0 (or 0 itself where ``zero`` allows it), as a float.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and isfinite(value)
+        and (value > 0 or (zero and value == 0))
+    ):
+        return float(value)
+    rule = f"must be a finite number of seconds {'of 0 or more' if zero else 'above 0'}"
+    raise ConfigError(field, value, rule, "try 0" if zero else "try 1e-3")
+
+
+def check_amount(field: str, value: object, *, zero: bool = True) -> float:
+    """A finite number of 0 or more (above 0 without ``zero``): bytes, FLOPs, a share, as a float.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and isfinite(value)
+        and (value > 0 or (zero and value == 0))
+    ):
+        return float(value)
+    rule = f"must be a finite number {'of 0 or more' if zero else 'above 0'}"
+    raise ConfigError(field, value, rule, "try 0" if zero else "try 1")
+
+
+def check_share(field: str, value: object) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    number = check_amount(field, value)
+    if number > 1:
+        raise ConfigError(field, value, "must be a share from 0 to 1", "try 0.5")
+    return number

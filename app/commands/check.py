@@ -40,9 +40,9 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _differences(file: Path) -> list[str]:
-    from app.documents import fill_document
-    from app.freshness import picture_differences
-    from tracer.scenario_files import read_text
+    from app.exports.documents import fill_document
+    from app.exports.freshness import picture_differences
+    from tracer.scenario.files import read_text
 
     if file.suffix.lower() not in DOCUMENTS:
         return picture_differences(file)
@@ -64,9 +64,9 @@ def fill_command(files: tuple[Path, ...]) -> None:
     Example:
       tokentrip export --fill README.md
     """
-    from app.documents import fill_document
-    from app.files import write_whole
-    from tracer.scenario_files import read_text
+    from app.exports.documents import fill_document
+    from app.exports.files import write_whole
+    from tracer.scenario.files import read_text
 
     for file in files:
         if file.suffix.lower() not in DOCUMENTS:

@@ -26,12 +26,12 @@ def compare_command(a: str, b: str, overrides: tuple[str, ...], as_json: bool) -
       tokentrip compare six-cuts six-cuts-pp-inside-dp
       tokentrip compare six-cuts six-cuts --set mesh.sp=off
     """
-    from app.commands.scenario_source import read_scenario
-    from tracer.timing.compare import compare_scenarios
+    from app.commands.common.scenario_source import read_scenario
+    from tracer.trip.compare import compare_scenarios
 
     compared = compare_scenarios(read_scenario(a, {}, ()), read_scenario(b, {}, overrides))
     if as_json:
-        from app.commands.tables import print_json
+        from app.commands.common.tables import print_json
 
         print_json(compared.to_dict())
     else:

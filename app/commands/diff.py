@@ -24,7 +24,7 @@ def diff_command(
     Example:
       tokentrip diff "vllm -tp 4 -dp 2 --enable-expert-parallel" "sglang --tp 8 --attn-dp-size 2 --ep 8"
     """
-    from app.commands.model_source import read_model
+    from app.commands.common.model_source import read_model
     from tracer.frameworks import diff, from_line
 
     spec = read_model(model)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.commands.check import check_command, fill_command
-from app.commands.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from app.commands.common.scenario_source import UNCHANGED_SOURCE, scenario_argument
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 class _ExportCommand(click.Command):
@@ -64,11 +64,11 @@ def export_command(
       tokentrip export --check trip.svg README.md
       tokentrip export --fill README.md
     """
-    from app.export_formats import format_of
-    from app.files import write_whole
-    from app.journey import follow, hop_count
-    from app.stamp import stamped
-    from tracer.trip import take_trip
+    from app.exports.files import write_whole
+    from app.exports.formats import format_of
+    from app.exports.stamp import stamped
+    from app.query.journey import follow, hop_count
+    from tracer.trip.trip import take_trip
 
     formats = [format_of(target) for target in targets]
     journey = take_trip(scenario) if tokens is None else follow(scenario, tokens)
@@ -94,7 +94,7 @@ def export_command(
 
 def beside(source: str | None, target: Path) -> str | None:
     """A scenario file as seen from the folder of the picture; a preset's name as it is."""
-    from tracer.presets import SUFFIXES
+    from tracer.scenario.files import SUFFIXES
 
     if source is None or Path(source).suffix.lower() not in SUFFIXES:
         return source

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("fits")
@@ -28,7 +28,7 @@ def fits_command(context: click.Context, scenario: Scenario, usable: float, as_j
     Example:
       tokentrip fits deepseek-v3-prefill-ep32 --usable 0.9
     """
-    from tracer.fits import check_fits
+    from tracer.memory.fits import check_fits
 
     fits = check_fits(scenario, usable)
     if as_json:

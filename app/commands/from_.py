@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("from")
@@ -44,7 +44,7 @@ def from_command(
       tokentrip from vllm --gpus 16 -- -tp 2 -pp 2 -dp 4 --enable-expert-parallel
       tokentrip from megatron -- torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py
     """
-    from app.commands.model_source import read_model
+    from app.commands.common.model_source import read_model
     from tracer.frameworks import from_flags
 
     tables = None
@@ -76,7 +76,7 @@ def _save(path: Path, scenario: Scenario) -> None:
     """Write a scenario whole; the suffix says how."""
     import json
 
-    from app.files import write_whole
+    from app.exports.files import write_whole
     from tracer.errors import ConfigError
 
     suffix = path.suffix.lower()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("groups")
@@ -23,7 +23,7 @@ def groups_command(scenario: Scenario, axis: str | None, as_json: bool) -> None:
     Example:
       tokentrip groups six-cuts --axis ep
     """
-    from tracer.reports import groups_report
+    from tracer.memory.reports import groups_report
 
     report = groups_report(scenario, axis)
     if as_json:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.tables import print_json, print_table
+from app.commands.common.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tracer.ledger.line import LedgerLine
+    from tracer.proof.ledger.line import LedgerLine
 
 CHECK_FAILED = 1
 
@@ -30,7 +30,7 @@ def ledger_command(source: str | None, markdown: bool, as_json: bool) -> None:
       tokentrip ledger --source simulation --json
     """
     from tracer.errors import ConfigError
-    from tracer.ledger.report import ledger, ledger_markdown, ledger_report
+    from tracer.proof.ledger.report import ledger, ledger_markdown, ledger_report
 
     lines = [line for line in ledger() if source is None or source.lower() in line.source.lower()]
     if not lines:

@@ -14,8 +14,8 @@ def presets_command(as_json: bool) -> None:
     Example:
       tokentrip presets
     """
-    from tracer.presets import load_scenario, preset_names
-    from tracer.trip_text import mesh_line
+    from tracer.scenario.files import load_scenario, preset_names
+    from tracer.scenario.step import mesh_line
 
     scenarios = [load_scenario(name) for name in preset_names()]
     if as_json:

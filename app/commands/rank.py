@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("rank")
@@ -23,7 +23,7 @@ def rank_command(scenario: Scenario, rank: int, as_json: bool) -> None:
     Example:
       tokentrip rank six-cuts 11
     """
-    from tracer.reports import rank_report, rank_text
+    from tracer.memory.reports import rank_report, rank_text
 
     if as_json:
         import json

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.replay import GenerationReport, ReplayReport
-    from tracer.scenario import Scenario
+    from tracer.proof.replay import GenerationReport, ReplayReport
+    from tracer.scenario.scenario import Scenario
 
 DIFFERS = 1
 
@@ -51,10 +51,10 @@ def replay_command(
       tokentrip replay six-cuts --tiny --fault rope_local
       tokentrip replay six-cuts --tiny --phase decode --steps 3
     """
-    from tracer.presets import load_scenario
-    from tracer.replay import replay, replay_generation
-    from tracer.replay.faults import MEANING
-    from tracer.replay.prove import MAX_WEIGHTS, count_weights
+    from tracer.proof.replay import replay, replay_generation
+    from tracer.proof.replay.faults import MEANING
+    from tracer.proof.replay.prove import MAX_WEIGHTS, count_weights
+    from tracer.scenario.files import load_scenario
 
     if fault == "list":
         for name, meaning in MEANING.items():

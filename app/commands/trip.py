@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.scenario_source import scenario_argument
+from app.commands.common.scenario_source import scenario_argument
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
 
 @click.command("trip")
@@ -30,11 +30,11 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
     if tokens is not None:
         _several(scenario, tokens, as_json)
         return
-    from tracer.trip import take_trip
+    from tracer.trip.trip import take_trip
 
     trip = take_trip(scenario)
     if as_json:
-        from tracer.exporters.json_trip import to_json
+        from tracer.trip.export.tables import to_json
 
         click.echo(to_json(trip), nl=False)
     else:
@@ -43,8 +43,8 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool) -> None:
 
 def _several(scenario: Scenario, tokens: str, as_json: bool) -> None:
     """Several tokens on one map."""
-    from app.token_names import read_token_names
-    from tracer.several import take_trips
+    from app.query.token_names import read_token_names
+    from tracer.trip.several import take_trips
 
     trips = take_trips(scenario, read_token_names(tokens, scenario.replica))
     if as_json:

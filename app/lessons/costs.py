@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import every, gpus, plural, stage_layers_text
-from tracer.trip import Trip, take_trip
-from tracer.trip_text import format_bytes
+from app.query.address import scenario_of
+from layouts.scene.labels import every, gpus, plural, stage_layers_text
+from tracer.display import format_bytes
+from tracer.trip.trip import Trip, take_trip
 
 SIX = {"scenario": "six-cuts"}
 SWAPPED = {"scenario": "six-cuts-pp-inside-dp"}

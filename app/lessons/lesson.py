@@ -8,14 +8,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from app.export_formats import endings_for
+from app.exports.formats import endings_for
 from layouts import scene_to_dict
-from layouts.scene import Question
-from layouts.svg import map_svg
+from layouts.scene.scene import Question
+from layouts.svg.map import map_svg
 
 if TYPE_CHECKING:
     from layouts import Scene
-    from tracer.trip import Trip
+    from tracer.trip.trip import Trip
 
 
 @dataclass(frozen=True, slots=True)

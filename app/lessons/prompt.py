@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import gpus, listed
-from tracer.trip import take_trip
-from tracer.trip_text import format_bytes
+from app.query.address import scenario_of
+from layouts.scene.labels import gpus, listed
+from tracer.display import format_bytes
+from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
 

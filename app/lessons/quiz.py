@@ -6,12 +6,12 @@ from random import Random
 from typing import Any
 
 from app.lessons.lesson import live_trip
-from app.query import flatten
+from app.query.address import flatten
 from layouts import build_scene
 from tracer.errors import ConfigError
-from tracer.scenario import Scenario
-from tracer.trip import take_trip
-from tracer.trip_text import mesh_line
+from tracer.scenario.scenario import Scenario
+from tracer.scenario.step import mesh_line
+from tracer.trip.trip import take_trip
 
 MAX_SEED = 10**9
 MODEL = {

@@ -6,17 +6,17 @@ import numpy as np
 
 from app.lessons.costs import ONE_NODE
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import gpus
-from tracer.hardware import hardware_preset
-from tracer.permutation import grouped_against_loop, permute
-from tracer.phases import phase_table
-from tracer.picks.draws import DrawnPicks
-from tracer.timing.dwdp_crossover import crossover_prompt, crossover_sequences
-from tracer.timing.links import LinkRates
+from app.query.address import scenario_of
+from layouts.scene.labels import gpus
+from tracer.batch.permutation import grouped_against_loop, permute
+from tracer.batch.picks.draws import DrawnPicks
+from tracer.mesh.hardware import hardware_preset
+from tracer.serving.phases import phase_table
 from tracer.timing.report import contract_group, time_report
 from tracer.timing.roofline import expert_points, expert_roof, ridge
-from tracer.trip import take_trip
+from tracer.timing.weights.crossover import crossover_prompt, crossover_sequences
+from tracer.trip.clock import LinkRates
+from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
 DECODE = {"scenario": "six-cuts-decode"}

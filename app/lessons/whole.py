@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
-from app.query import scenario_of
-from layouts.labels import gpus
-from tracer.advise import advise
-from tracer.timing.units import format_seconds
-from tracer.trip import take_trip
-from tracer.trip_text import format_bytes
+from app.query.address import scenario_of
+from layouts.scene.labels import gpus
+from tracer.display import format_bytes, format_seconds
+from tracer.traffic.advise import advise
+from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
 DECODE = {"scenario": "six-cuts-decode"}

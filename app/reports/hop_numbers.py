@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.query import scenario_of
+from app.query.address import scenario_of
 from app.reports.blocks import Block, heading, note, number_control, table
 from tracer.errors import ConfigError
-from tracer.hop import HopKind, Part
-from tracer.replay.hop_numbers import look
-from tracer.trip_text import mesh_line
+from tracer.proof.replay.hop_numbers import look
+from tracer.scenario.step import mesh_line
+from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tracer.replay.hop_numbers import HopNumbers, Look
-    from tracer.scenario import Scenario
+    from tracer.proof.replay.hop_numbers import HopNumbers, Look
+    from tracer.scenario.scenario import Scenario
 
 SHOWN_VALUES = 4
 SHOWN_ROWS = 16

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.query import scenario_of
+from app.query.address import scenario_of
 from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
 from app.reports.numbers import short, whole_of
 from layouts.charts.lines import Line, lines_figure
 from layouts.charts.roofline import roofline_figure
 from tracer.errors import ConfigError
-from tracer.hardware import hardware_preset, hardware_preset_names
-from tracer.parameters import part_format
-from tracer.phases import phase_table
+from tracer.mesh.hardware import hardware_preset, hardware_preset_names
+from tracer.model.parameters import part_format
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import Part
+from tracer.scenario.step import mesh_line
+from tracer.serving.phases import phase_table
 from tracer.timing.operators import rate_of
 from tracer.timing.roofline import RoofPoint, expert_points, expert_roof, ridge
-from tracer.trip_text import mesh_line
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
 
 if TYPE_CHECKING:
-    from tracer.hardware import Hardware
-    from tracer.scenario import Scenario
+    from tracer.mesh.hardware import Hardware
+    from tracer.scenario.scenario import Scenario
 
 BATCHES = tuple(1 << power for power in range(21))
 

@@ -12,7 +12,7 @@ from tracer.timing.roofline import RoofPoint, ridge
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from tracer.hardware import Hardware
+    from tracer.mesh.hardware import Hardware
 
 TERA = 1e12
 _COLOURS = ("var(--soft)", "var(--token)", "var(--kv)", "var(--strong-tp)")

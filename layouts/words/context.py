@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus
-from tracer.hop import Where
-from tracer.hops.moves import moe_sources, tp_ranks
-from tracer.hops.routes import expert_messages
-from tracer.plan import Sp
-from tracer.trip_text import format_bytes
+from layouts.scene.labels import gpus
+from tracer.display import format_bytes
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import Where
+from tracer.trip.hops.moves import moe_sources, tp_ranks
+from tracer.trip.hops.routes import expert_messages
 
 if TYPE_CHECKING:
-    from tracer.hop import Hop
-    from tracer.model_spec import ModelSpec
-    from tracer.scenario import Scenario
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Hop
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, plural
-from layouts.scene import Words
+from layouts.scene.labels import gpus, plural
+from layouts.scene.scene import Words
 
 if TYPE_CHECKING:
     from layouts.words.context import Context

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import every, gpus, stage_layers_text
-from layouts.scene import Words
-from tracer.hops.moves import row_holders
-from tracer.plan import Contract
+from layouts.scene.labels import every, gpus, stage_layers_text
+from layouts.scene.scene import Words
+from tracer.scenario.plan import Contract
+from tracer.trip.hops.moves import row_holders
 
 if TYPE_CHECKING:
     from layouts.words.context import Context

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, listed, plural
-from layouts.scene import Words
-from tracer.dtype import BYTES
-from tracer.hops.routes import routes
-from tracer.plan import Contract
-from tracer.trip_text import format_bytes
+from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.scene import Words
+from tracer.display import format_bytes
+from tracer.model.dtype import BYTES
+from tracer.scenario.plan import Contract
+from tracer.trip.hops.routes import routes
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
-    from tracer.hops.routes import Route
+    from tracer.trip.hops.routes import Route
 
 STOP = "Experts"
 FEW = 3

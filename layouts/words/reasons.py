@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, listed
-from tracer.hop import HopKind, Part, Role
+from layouts.scene.labels import gpus, listed
+from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
-    from tracer.hop import Transfer
+    from tracer.trip.hop import Transfer
 
 
 def reasons(context: Context) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.labels import every, gpus, listed, plural, times
-from layouts.scene import Words
+from layouts.scene.labels import every, gpus, listed, plural, times
+from layouts.scene.scene import Words
 from layouts.words.shapes import attention_shapes, hidden_shapes
-from tracer.hop import Part
-from tracer.plan import Sp
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
     from layouts.words.context import Context

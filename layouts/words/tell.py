@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layouts.scene import Words
+from layouts.scene.scene import Words
 from layouts.words import attention, decode, ends, moe, sums
-from tracer.hop import HopKind
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from layouts.words.context import Context

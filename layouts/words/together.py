@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from layouts.labels import gpus, plural, tokens
-from layouts.scene import Words
+from layouts.scene.labels import gpus, plural, tokens
+from layouts.scene.scene import Words
 from layouts.words.context import Context
 from layouts.words.tell import DEAD, tell
-from tracer.hop import HopKind
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from layouts.scene import BusyLink, Move, Together
-    from tracer.several import Step, Trips
+    from layouts.scene.scene import BusyLink, Move, Together
+    from tracer.trip.several import Step, Trips
 
 TITLES = {
     HopKind.LAND: "Land",

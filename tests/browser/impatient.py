@@ -1,8 +1,8 @@
 """The explorer for gunicorn, whose background jobs end seconds after their tab is closed."""
 
-import app.jobs
+import app.web.jobs
 from app.server import create_server
 
-app.jobs.LONELY_S = 4.0
+app.web.jobs.LONELY_S = 4.0
 
 __all__ = ["create_server"]

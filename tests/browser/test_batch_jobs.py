@@ -18,10 +18,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_report_pages import cells, figure, open_page, table
 from tracer import load_scenario
-from tracer.census.report import crossings_per_token
-from tracer.census.take import take_census
-from tracer.picks.draws import DrawnPicks, popularity_of
-from tracer.picks.source import ArrayPicks
+from tracer.batch.census.report import crossings_per_token
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks, popularity_of
+from tracer.batch.picks.source import ArrayPicks
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_MS = 240_000

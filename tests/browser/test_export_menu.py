@@ -13,9 +13,9 @@ import networkx
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from app.export_formats import FORMATS, SEVERAL
+from app.exports.formats import FORMATS, SEVERAL
 from tracer import load_scenario, take_trip
-from tracer.several import take_trips
+from tracer.trip.several import take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 

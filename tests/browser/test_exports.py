@@ -12,14 +12,14 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from app.export_formats import FORMATS
-from layouts.build import build_scene
-from layouts.palette import DARK, LIGHT
-from layouts.scene import Scene
-from layouts.svg import MARGIN, TITLE_HEIGHT
+from app.exports.formats import FORMATS
+from layouts.build.build import build_scene
+from layouts.scene.palette import DARK, LIGHT
+from layouts.scene.scene import Scene
+from layouts.svg.map import MARGIN, TITLE_HEIGHT
 from tests.browser.conftest import _watch
-from tracer.presets import load_scenario
-from tracer.trip import Trip, take_trip
+from tracer.scenario.files import load_scenario
+from tracer.trip.trip import Trip, take_trip
 
 MERMAID = Path(__file__).parents[2] / ".tools" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 PATIENCE_S = 60.0
@@ -67,8 +67,8 @@ def test_the_picture_plays_inside_an_image(
     page: Page, trip: Trip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # A slow machine takes a screenshot in seconds; the hop rests long enough to be seen.
-    monkeypatch.setattr("layouts.clockwork.FIRST_S", 8.0)
-    monkeypatch.setattr("layouts.clockwork.END_S", 8.0)
+    monkeypatch.setattr("layouts.animation.clockwork.FIRST_S", 8.0)
+    monkeypatch.setattr("layouts.animation.clockwork.END_S", 8.0)
     scene = build_scene(trip)
     image_page(page, trip, tmp_path, hop=4)
 

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from layouts import Scene, build_scene
-from layouts.crowds import crowd_tags, crowds_after, kept_at, kept_tags
+from layouts.scene.crowds import crowd_tags, crowds_after, kept_at, kept_tags
 from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import load_scenario
-from tracer.several import Trips, take_trips
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
+from tracer.trip.several import Trips, take_trips
 
 NAMES = "0,5,9,63,3:40"
 

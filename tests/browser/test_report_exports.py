@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from app.api import BUILDERS
-from app.export_formats import FORMATS
+from app.exports.formats import FORMATS
+from app.web.api import BUILDERS
 from tests.browser.test_report_pages import cells, expect_drawn, open_page
 from tracer import Scenario, load_scenario, take_trip
 

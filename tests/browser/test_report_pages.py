@@ -9,27 +9,25 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import WIDTHS, problems_in_both_schemes
 from tracer import load_scenario, take_trip
-from tracer.census.report import crossings_per_token, saved
-from tracer.census.take import take_census
-from tracer.contracts import compare_contracts
-from tracer.eplb_scenario import rebalanced
-from tracer.expected_traffic import expected_traffic
-from tracer.hardware import hardware_preset
-from tracer.kv_owners import kv_owners
-from tracer.last_trip import last_trip
-from tracer.lockstep import lockstep
-from tracer.orders import rank_orders, with_order
-from tracer.phases import phase_table
-from tracer.picks.draws import DrawnPicks, popularity_of
-from tracer.pools import Pools
-from tracer.step_rows import with_tokens
-from tracer.timing.rendezvous import waiting_share
+from tracer.batch.census.report import crossings_per_token, saved
+from tracer.batch.census.take import take_census
+from tracer.batch.eplb_scenario import rebalanced
+from tracer.batch.picks.draws import DrawnPicks, popularity_of
+from tracer.display import format_bytes, format_seconds
+from tracer.memory.kv_owners import kv_owners
+from tracer.mesh.hardware import hardware_preset
+from tracer.scenario.step import with_tokens
+from tracer.serving.last_trip import last_trip
+from tracer.serving.lockstep import lockstep
+from tracer.serving.phases import phase_table
+from tracer.serving.pools import Pools
 from tracer.timing.report import time_report
 from tracer.timing.roofline import expert_points, expert_roof
-from tracer.timing.training import train
-from tracer.timing.units import format_seconds
-from tracer.traffic_text import traffic_rows
-from tracer.trip_text import format_bytes
+from tracer.timing.schedules.training import train
+from tracer.timing.weights.rendezvous import waiting_share
+from tracer.traffic.contracts import compare_contracts
+from tracer.traffic.orders import rank_orders, with_order
+from tracer.traffic.traffic import expected_traffic, traffic_rows
 
 
 def query_of(page: Page) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import problems_in_both_schemes, sticks_out_or_is_small
 from tracer import Trip, load_scenario, take_trip
-from tracer.trip_text import format_bytes
+from tracer.display import format_bytes
 
 DEEPSEEK = "deepseek-v3-prefill-ep32"
 

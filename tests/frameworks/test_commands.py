@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from app.commands.diff import diff_command
 from app.commands.from_ import from_command
 from tracer.errors import ConfigError
-from tracer.presets import load_scenario
+from tracer.scenario.files import load_scenario
 
 
 def run(command: click.Command, *arguments: str) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracer.frameworks import Comparison, diff, from_line
-from tracer.model_spec import ModelSpec
+from tracer.model.spec import ModelSpec
 
 MOE = ModelSpec(layers=4, hidden=64, heads=16, experts=8, top_k=2, expert_hidden=64)
 

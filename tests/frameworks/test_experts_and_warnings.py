@@ -11,7 +11,7 @@ from frameworks.case_flags import read
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import Layout
-from tracer.model_spec import ModelSpec
+from tracer.model.spec import ModelSpec
 
 
 def moe(experts: int, **more: Any) -> ModelSpec:

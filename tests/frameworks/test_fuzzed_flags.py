@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tracer.errors import ConfigError
 from tracer.frameworks import FRAMEWORKS, from_flags, from_line
 from tracer.frameworks.config_files import parse_config
-from tracer.model_spec import ModelSpec
+from tracer.model.spec import ModelSpec
 
 MODELS = [
     None,

@@ -11,7 +11,7 @@ from frameworks.case_flags import FRAMEWORKS, Case, launch, read
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import OUR_AXES, Layout
 from tracer.frameworks.walks import Walk
-from tracer.rank_grid import RankGrid
+from tracer.mesh.grid import RankGrid
 
 ORDERED = {"ep", "moe_ep", "pp", "pipe", "dcp"}
 """Groups whose member order means something: EP rank to experts, stages, DCP token order."""
@@ -75,7 +75,7 @@ def test_the_scenario_has_the_same_groups(name: str, case: Case) -> None:
 
 @pytest.mark.parametrize(("name", "case"), LAUNCHED)
 def test_the_json_is_the_documents(name: str, case: Case) -> None:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
     table = json.loads(json.dumps(layout_of(name, case).to_dict()))
     assert list(table) == [

@@ -11,7 +11,7 @@ from frameworks.case_flags import read
 
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
-from tracer.model_spec import ModelSpec
+from tracer.model.spec import ModelSpec
 
 MOE = ModelSpec(layers=8, hidden=4096, heads=64, kv_heads=8, experts=256, top_k=8, expert_hidden=2048)
 GROUPED = ModelSpec(layers=8, hidden=4096, heads=64, kv_heads=8)

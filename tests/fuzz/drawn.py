@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from app.query import preset_tables
-from tracer.plan import CHOICES
-from tracer.presets import load_scenario, preset_names
-from tracer.scenario_read import PLAIN, TABLES
+from app.query.address import preset_tables
+from tracer.scenario.files import load_scenario, preset_names
+from tracer.scenario.plan import CHOICES
+from tracer.scenario.read import PLAIN, TABLES
 
 Table = dict[str, Any]
 

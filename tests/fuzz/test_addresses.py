@@ -12,10 +12,10 @@ pytest.importorskip("dash")
 
 from flask.testing import FlaskClient
 
-from app.api import BUILDERS
-from app.export_formats import FORMATS
-from app.query import PAGE_KEYS, flatten
+from app.exports.formats import FORMATS
+from app.query.address import PAGE_KEYS, flatten
 from app.server import create_server
+from app.web.api import BUILDERS
 from tests.fuzz.drawn import ODD_TEXTS, inputs, scenarios_gone_wrong, spliced, texts
 from tests.fuzz.judge import judged
 

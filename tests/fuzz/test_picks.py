@@ -20,10 +20,10 @@ from tests.fuzz.judge import accepted, command
 
 pytest.importorskip("numba")
 
-from tracer.census.take import take_census
-from tracer.picks.draws import DrawnPicks
-from tracer.picks.files import FORMATS, read_picks, read_sources
-from tracer.presets import load_scenario
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks
+from tracer.batch.picks.files import FORMATS, read_picks, read_sources
+from tracer.scenario.files import load_scenario
 
 SIX_CUTS = load_scenario("six-cuts")
 MODEL = SIX_CUTS.need_model()

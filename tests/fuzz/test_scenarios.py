@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.drawn import TINY, inputs, scenarios_gone_wrong, spliced
 from tests.fuzz.judge import command
-from tracer.scenario import Scenario
+from tracer.scenario.scenario import Scenario
 
 #: Commands that read a scenario and nothing else; the first are the cheapest.
 READERS = [

@@ -8,9 +8,9 @@ import pytest
 from replay_cases import MOE, deployment
 
 import tracer
-from tracer.hop import HopKind
-from tracer.replay import Fault, faults_of, replay
-from tracer.replay.walk import Halt, Walk
+from tracer.proof.replay import Fault, faults_of, replay
+from tracer.proof.replay.walk import Halt, Walk
+from tracer.trip.hop import HopKind
 
 SIX_CUTS = tracer.load_scenario("six-cuts")
 BIASED = {**MOE, "router": "sigmoid_bias_topk"}

@@ -9,8 +9,8 @@ import pytest
 from replay_cases import MOE, deployment
 
 import tracer
-from tracer.replay import Look, look
-from tracer.trip import take_trip
+from tracer.proof.replay import Look, look
+from tracer.trip.trip import take_trip
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from replay_cases import deployment
 
-from tracer.model_config.presets import model_preset_names
-from tracer.replay import replay
+from tracer.model.configs.presets import model_preset_names
+from tracer.proof.replay import replay
 
 
 @pytest.mark.parametrize("name", model_preset_names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from replay_cases import NAMED
 
-from tracer.replay import ReplayReport, replay
+from tracer.proof.replay import ReplayReport, replay
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayRe
 
 def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:
     """A tiny scenario cuts and counts as the one it stands for."""
-    from tracer.replay.tiny import shrink
+    from tracer.proof.replay.tiny import shrink
 
     for scenario in NAMED.values():
         small, model, whole = shrink(scenario), shrink(scenario).need_model(), scenario.need_model()
@@ -70,8 +70,8 @@ def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:
 
 def test_the_reference_trip_is_the_one_replayed() -> None:
     """Picks that the scenario gives stand: the followed token's trip is the published one."""
-    from tracer.replay import look
-    from tracer.trip import take_trip
+    from tracer.proof.replay import look
+    from tracer.trip.trip import take_trip
 
     followed = look(NAMED["six-cuts"]).scenario
     assert followed.picks == NAMED["six-cuts"].picks

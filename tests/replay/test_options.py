@@ -10,7 +10,7 @@ from replay_cases import GQA, MIXTRAL, MOE, deployment, shared_model
 from strategies import scenarios
 
 import tracer
-from tracer.replay import replay
+from tracer.proof.replay import replay
 
 Table = dict[str, Any]
 MESH: Table = {"tp": 2, "cp": 2, "dp": 2, "ep": 8}

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_cases import MOE, deployment
 
-from tracer.itinerary import Rider, prefill, rider_of
-from tracer.replay.batch import Batch
-from tracer.replay.checkpoint import draw_checkpoint
-from tracer.replay.maths import attend, merge, rope
-from tracer.replay.rows import RowKeyError, Rows
-from tracer.replay.shards import cut_columns, cut_rows, cut_vocabulary, shard
+from tracer.proof.replay.batch import Batch
+from tracer.proof.replay.checkpoint import draw_checkpoint
+from tracer.proof.replay.maths import attend, merge, rope
+from tracer.proof.replay.rows import RowKeyError, Rows
+from tracer.proof.replay.shards import cut_columns, cut_rows, cut_vocabulary, shard
+from tracer.trip.itinerary import Rider, prefill, rider_of
 
 RANDOM = np.random.default_rng(0)
 

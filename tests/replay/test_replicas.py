@@ -7,8 +7,8 @@ import pytest
 from replay_cases import MOE, deployment
 
 import tracer
-from tracer.replay import look, replay
-from tracer.replay.batch import Batch
+from tracer.proof.replay import look, replay
+from tracer.proof.replay.batch import Batch
 
 SIX_CUTS = tracer.load_scenario("six-cuts")
 AT_START = SIX_CUTS.with_token(replica=0, position=0)

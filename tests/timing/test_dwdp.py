@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timing.drawing import few
 
-from tracer.cluster import Link
 from tracer.errors import ConfigError
-from tracer.hardware import hardware_preset
-from tracer.model_config.presets import model_preset
+from tracer.mesh.cluster import Link
+from tracer.mesh.hardware import hardware_preset
+from tracer.model.configs.presets import model_preset
+from tracer.proof.published.dwdp import source_group
 from tracer.timing.batch import Batch
-from tracer.timing.checklist import dwdp_checklist, resident_bytes
-from tracer.timing.chooser import Workload, choose_contract
-from tracer.timing.dwdp import contest
-from tracer.timing.dwdp_buffers import run_pass, slowed_end
-from tracer.timing.dwdp_contention import pull_seconds, stretch
-from tracer.timing.dwdp_crossover import crossover_prompt, crossover_sequences, crossover_table
-from tracer.timing.moe_setup import MoeGroup
-from tracer.timing.published_dwdp import source_group
-from tracer.timing.rendezvous import waiting_share
+from tracer.timing.weights.buffers import run_pass, slowed_end
+from tracer.timing.weights.checklist import dwdp_checklist, resident_bytes
+from tracer.timing.weights.chooser import Workload, choose_contract
+from tracer.timing.weights.contention import pull_seconds, stretch
+from tracer.timing.weights.crossover import crossover_prompt, crossover_sequences, crossover_table
+from tracer.timing.weights.group import MoeGroup
+from tracer.timing.weights.layer import contest
+from tracer.timing.weights.rendezvous import waiting_share
 
 GROUP = source_group()
 TIME = st.floats(1e-6, 10.0)

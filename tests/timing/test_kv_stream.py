@@ -13,13 +13,13 @@ from pool_cases import decode_pool
 
 from app.cli import tokentrip
 from tracer.errors import ConfigError
-from tracer.last_trip import LastTrip, last_trip, last_trip_of
-from tracer.pools import Pools
-from tracer.presets import load_scenario
-from tracer.scenario import Scenario
-from tracer.timing.kv_stream import _tasks, exposed_closed_form, kv_stream, stream_or_why
+from tracer.scenario.files import load_scenario
+from tracer.scenario.scenario import Scenario
+from tracer.serving.kv_stream import _tasks, exposed_closed_form, kv_stream, stream_or_why
+from tracer.serving.last_trip import LastTrip, last_trip, last_trip_of
+from tracer.serving.pools import Pools
 from tracer.timing.pass_time import pass_time
-from tracer.timing.streams import makespan, run_streams
+from tracer.timing.schedules.streams import makespan, run_streams
 
 SECONDS = st.floats(0.0, 100.0, allow_subnormal=False)
 
@@ -59,7 +59,7 @@ def test_a_fast_link_leaves_the_last_layer_open(mesh: dict[str, int]) -> None:
 
 
 def hardware(name: str) -> Any:
-    from tracer.hardware import hardware_preset
+    from tracer.mesh.hardware import hardware_preset
 
     return hardware_preset(name)
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from timing.drawing import few
 
 import tracer
-from tracer.cluster import Link
+from tracer.display import format_seconds
 from tracer.errors import ConfigError
+from tracer.mesh.cluster import Link
 from tracer.timing.collectives import (
     COLLECTIVES,
     algbw,
@@ -21,10 +22,8 @@ from tracer.timing.collectives import (
     collective_seconds,
     latency_steps,
 )
-from tracer.timing.links import LinkRates, hop_time, transfer_seconds
-from tracer.timing.trip_time import trip_time
-from tracer.timing.units import format_seconds
-from tracer.trip import take_trip
+from tracer.trip.clock import LinkRates, hop_time, transfer_seconds, trip_time
+from tracer.trip.trip import take_trip
 
 BAD_NUMBERS = st.one_of(
     st.floats(max_value=-1e-9), st.just(float("nan")), st.just(float("inf")), st.text(max_size=3), st.none(),
@@ -83,7 +82,7 @@ def test_the_log_and_the_json_carry_the_times_and_the_schema_knows_them():
     assert data["hops"][-1]["seconds_since_landing"] == pytest.approx(times.seconds) == data["seconds"]
     assert format_seconds(times.seconds) in str(trip).splitlines()[3 + len(trip.hops)]
     assert "450 GB/s" in data["seconds_assume"]
-    schema = Path(tracer.__file__).parent / "schema" / "trip.schema.json"
+    schema = Path(tracer.__file__).parent / "data" / "schemas" / "trip.schema.json"
     jsonschema.validate(data, json.loads(schema.read_text()))
 
 

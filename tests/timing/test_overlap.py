@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from timing.drawing import few
 
 from tracer.errors import ConfigError
-from tracer.timing.overlap import MoeTimes, overlap_two
-from tracer.timing.streams import Task, makespan, run_streams
+from tracer.timing.schedules.overlap import MoeTimes, overlap_two
+from tracer.timing.schedules.streams import Task, makespan, run_streams
 
 TIME = st.floats(1e-6, 1.0)
 TIMES = st.builds(MoeTimes, TIME, TIME, st.floats(0, 1.0), TIME, TIME)

@@ -12,12 +12,13 @@ from timing.drawing import few
 
 from tracer import load_scenario
 from tracer.errors import ConfigError
-from tracer.timing.decode_pipeline import decode_bubble, decode_makespan, run_decode
-from tracer.timing.dualpipe import ChunkTimes, Work, bubble_closed_form, dualpipe
-from tracer.timing.pipeline import bubble_closed_form as forward_bubble
-from tracer.timing.pipeline import check_stages, even_times, run_lockstep, run_pipeline
 from tracer.timing.report import time_report
-from tracer.timing.training import train
+from tracer.timing.schedules.decode_pipeline import decode_bubble, decode_makespan, run_decode
+from tracer.timing.schedules.dualpipe import bubble_closed_form, dualpipe
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Work
+from tracer.timing.schedules.pipeline import bubble_closed_form as forward_bubble
+from tracer.timing.schedules.pipeline import check_stages, even_times, run_lockstep, run_pipeline
+from tracer.timing.schedules.training import train
 
 COUNTS = st.integers(1, 12)
 WHOLE = st.integers(1, 50)

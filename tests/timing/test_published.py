@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 import tracer
-from tracer.cluster import Link
 from tracer.errors import ConfigError
-from tracer.timing.comparison import Comparison, Row
-from tracer.timing.dispatch_time import exchange_time, moe_exchange
-from tracer.timing.fitting import fit_link, fit_two_lines, relative_fit
-from tracer.timing.links import LinkRates
-from tracer.timing.measurements import nccl_table, published
-from tracer.timing.profiles import PEAK, profile, profile_names, rates_of
-from tracer.timing.published import all_comparisons, summary
-from tracer.timing.published_deepep import compare_deepep, exchanges, fit_exchange_rates
-from tracer.timing.published_dwdp import (
+from tracer.mesh.cluster import Link
+from tracer.model.weight_format import WeightFormat
+from tracer.proof.published.all import all_comparisons, summary
+from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.deepep import compare_deepep, exchanges, fit_exchange_rates
+from tracer.proof.published.dwdp import (
     attention_slowdown,
     compare_breakdown,
     compare_speedup,
@@ -25,9 +21,12 @@ from tracer.timing.published_dwdp import (
     sglang_prefill,
     source_group,
 )
-from tracer.timing.published_nccl import GROUPS, KINDS, compare_nccl, fit_collective
-from tracer.timing.published_serving import serving_points
-from tracer.weight_format import WeightFormat
+from tracer.proof.published.measurements import nccl_table, published
+from tracer.proof.published.nccl import GROUPS, KINDS, compare_nccl, fit_collective
+from tracer.proof.published.serving import serving_points
+from tracer.timing.dispatch_time import exchange_time, moe_exchange
+from tracer.timing.rates import PEAK, fit_link, fit_two_lines, profile, profile_names, rates_of, relative_fit
+from tracer.trip.clock import LinkRates
 
 NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
 
@@ -128,8 +127,8 @@ def test_overlapped_tiers_take_the_longer_and_added_ones_both():
 
 
 def test_dispatch_of_a_scenario_agrees_with_its_expected_traffic():
-    from tracer.expected_traffic import expected_traffic
-    from tracer.step_rows import with_tokens
+    from tracer.scenario.step import with_tokens
+    from tracer.traffic.traffic import expected_traffic
 
     six = with_tokens(tracer.load_scenario("six-cuts"), 4096)
     traffic = expected_traffic(six)

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from timing.drawing import few
 
 from tracer.errors import ConfigError
-from tracer.hardware import hardware_preset
-from tracer.model_config.presets import model_preset, model_preset_names
-from tracer.parameters import count_parameters
+from tracer.mesh.hardware import hardware_preset
+from tracer.model.configs.presets import model_preset, model_preset_names
+from tracer.model.parameters import count_parameters
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import Part
 from tracer.timing.batch import Batch
 from tracer.timing.operators import (
     attention_operators,
@@ -31,8 +33,6 @@ from tracer.timing.roofline import (
     ridge,
     weight_intensity,
 )
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
 
 H100 = hardware_preset("h100")
 V3 = model_preset("deepseek-v3")

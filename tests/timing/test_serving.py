@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.reports.time import time_report_blocks
+from app.reports.time.time import time_report_blocks
 from tracer.errors import ConfigError
-from tracer.timing.published_dwdp import breakdown_batch, context_iteration
-from tracer.timing.published_serving import (
+from tracer.proof.published.dwdp import breakdown_batch, context_iteration
+from tracer.proof.published.serving import (
     MODES,
     PASSES,
     STATED,
@@ -20,7 +20,7 @@ from tracer.timing.published_serving import (
     serving_points,
     tps_gpu_gain,
 )
-from tracer.timing.serving import ContextStage, serve
+from tracer.timing.weights.serving import ContextStage, serve
 
 SECONDS = st.floats(0.01, 10.0)
 

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 import tracer
 from app.cli import tokentrip
 from tracer.errors import ConfigError
-from tracer.hardware import hardware_preset
-from tracer.timing.chunked_prompt import chunked_prompt
-from tracer.timing.compare import compare_scenarios
+from tracer.mesh.hardware import hardware_preset
+from tracer.proof.published.weights_text import weights_text
 from tracer.timing.pass_time import pass_time
 from tracer.timing.report import time_report
-from tracer.timing.weights_text import weights_text
+from tracer.timing.schedules.chunked_prompt import chunked_prompt
+from tracer.trip.compare import compare_scenarios
 
 
 def run(*arguments: str) -> str:

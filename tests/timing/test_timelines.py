@@ -16,14 +16,15 @@ from timing.drawing import few
 
 import tracer
 from tracer.errors import ConfigError
-from tracer.exporters.perfetto import to_perfetto, trace_events
 from tracer.timing import timeline
-from tracer.timing.decode_pipeline import run_decode
-from tracer.timing.dualpipe import ChunkTimes, dualpipe
-from tracer.timing.dwdp_buffers import run_pass
-from tracer.timing.overlap import MoeTimes, overlap_two
-from tracer.timing.pipeline import even_times, run_pipeline
-from tracer.timing.trip_time import trip_time
+from tracer.timing.schedules.decode_pipeline import run_decode
+from tracer.timing.schedules.dualpipe import dualpipe
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes
+from tracer.timing.schedules.overlap import MoeTimes, overlap_two
+from tracer.timing.schedules.pipeline import even_times, run_pipeline
+from tracer.timing.trace import to_perfetto, trace_events
+from tracer.timing.weights.buffers import run_pass
+from tracer.trip.clock import trip_time
 
 SLICES = st.lists(
     st.tuples(
@@ -115,8 +116,8 @@ def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
 def test_the_roofline_chart_shows_roof_and_points():
     pytest.importorskip("plotly")
     from layouts.charts.roofline import roofline_figure
-    from tracer.hardware import hardware_preset
-    from tracer.model_config.presets import model_preset
+    from tracer.mesh.hardware import hardware_preset
+    from tracer.model.configs.presets import model_preset
     from tracer.timing.roofline import expert_points
 
     h100 = hardware_preset("h100")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.expert_placement import Placement
 from tracer.frameworks.notes import Note, Refusal
+from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request

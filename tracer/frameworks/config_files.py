@@ -22,7 +22,7 @@ def read_config_file(path: Path) -> Mapping[str, object]:
     Raises:
         ConfigError: when it cannot be read, does not parse, or is not a table.
     """
-    from tracer.scenario_files import read_text
+    from tracer.scenario.files import read_text
 
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -36,7 +36,7 @@ def parse_config(text: str, suffix: str) -> Mapping[str, object]:
     Raises:
         ConfigError: when it does not parse, or is not a table.
     """
-    from tracer.scenario_files import parse_text
+    from tracer.scenario.files import parse_text
 
     tables = _parse_yaml(text) if suffix in (".yaml", ".yml") else parse_text(text, suffix)
     if not isinstance(tables, dict):

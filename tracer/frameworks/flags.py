@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.errors import ConfigError
-from tracer.field_checks import MAX_SIZE
+from tracer.errors import MAX_SIZE, ConfigError
 
 MAX_ITEMS = 4096
 

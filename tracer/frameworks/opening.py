@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tracer.axes import DENSE_AXES, EXPERT_AXES
-from tracer.errors import ConfigError
-from tracer.field_checks import check_int
+from tracer.errors import ConfigError, check_int
 from tracer.frameworks.layout import Layout
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
@@ -16,12 +14,13 @@ from tracer.frameworks.refusals import refused
 from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.shell_lines import LaunchLine, read_lines
+from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
-    from tracer.frameworks.reading import Framework, Reading
-    from tracer.model_spec import ModelSpec
-    from tracer.rank_grid import IntArray
-    from tracer.scenario import Scenario
+    from tracer.frameworks.settings import Framework, Reading
+    from tracer.mesh.grid import IntArray
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
 
 MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
@@ -195,7 +194,7 @@ def _read(known: Framework, request: Request) -> Reading:
 
 def _scenario(reading: Reading, request: Request, known: Framework) -> Scenario:
     """The same mesh as a scenario of this engine."""
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
 
     tables: dict[str, object] = {
         "name": f"{known.title} launch",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, divisors
-from tracer.field_checks import MAX_SIZE
+from tracer.errors import MAX_SIZE, ConfigError, divisors
 from tracer.frameworks.flags import Kind
 from tracer.frameworks.notes import Refusal
 
 if TYPE_CHECKING:
-    from tracer.frameworks.reading import Framework
-    from tracer.frameworks.settings import Request
+    from tracer.frameworks.settings import Framework, Request
 
 OFFERED = 4
 Attempt = Callable[["Request"], object]

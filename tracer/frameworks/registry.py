@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracer.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from tracer.frameworks.reading import Framework
+    from tracer.frameworks.settings import Framework
 
 FRAMEWORKS = ("megatron", "vllm", "sglang", "tensorrt-llm", "torchtitan", "deepspeed", "nanotron")
 _ALIASES = {

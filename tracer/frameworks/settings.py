@@ -1,16 +1,23 @@
-"""Settings of one launch: every value by the framework's own name for it, and which were given."""
+"""Settings of one launch: every value by the framework's own name for it, and which were given.
+
+What a framework makes of its settings, in its own words: grids, groups, plan and placement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.frameworks.notes import Note
+from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
-    from tracer.frameworks.flags import Flag
-    from tracer.model_spec import ModelSpec
+    from tracer.frameworks.flags import Dialect, Flag
+    from tracer.frameworks.walks import View, Walk
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +127,58 @@ class Request:
         if dest == "gpus":
             return replace(self, gpus=value if isinstance(value, int) else None)
         return replace(self, settings=self.settings.changed(dest, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One launch as its framework lays it out.
+
+    ``dense`` and ``expert`` say which of the framework's axes make up ours (pp among the expert ones where
+    the framework lays it out twice, as Megatron does); ``groups`` are its own groups under its own names.
+    ``plan`` holds keys of a scenario's ``mesh`` table that are not sizes (``sp``, ``contract``, ...);
+    ``placement`` is None while the number of experts is not known.
+    """
+
+    dense: View
+    expert: View
+    groups: Mapping[str, Walk]
+    plan: Mapping[str, object] = field(default_factory=dict)
+    placement: Placement | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.dense.grid.size
+
+    def walk(self, axis: str) -> Walk:
+        """The groups of one of our seven axes."""
+        return (self.dense if axis in DENSE_AXES else self.expert).walk(axis)
+
+    def mesh_table(self) -> dict[str, object]:
+        """The ``mesh`` table of a scenario."""
+        sizes = {axis: self.dense.size(axis) for axis in DENSE_AXES}
+        placed = tuple(axis for axis in (*EXPERT_AXES, "pp") if axis in self.expert.parts)
+        return {
+            "order": self.dense.order(DENSE_AXES),
+            **sizes,
+            **{axis: self.expert.size(axis) for axis in EXPERT_AXES},
+            "expert_order": self.expert.order(placed),
+            **self.plan,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework: its flags, how its parser reads them, and what it makes of them.
+
+    ``read`` raises :class:`~tracer.frameworks.notes.Refusal` where the framework would refuse.
+    ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
+    """
+
+    name: str
+    title: str
+    flags: tuple[Flag, ...]
+    dialect: Dialect
+    read: Callable[[Request], Reading]
+    file_wins: bool = False

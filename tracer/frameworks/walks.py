@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.rank_grid import RankGrid, check_listable
+from tracer.mesh.grid import RankGrid, check_listable
 
 if TYPE_CHECKING:
-    from tracer.rank_grid import IntArray
+    from tracer.mesh.grid import IntArray
 
 
 @dataclass(frozen=True, slots=True)

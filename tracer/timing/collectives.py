@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.errors import one_of, whole_number
-from tracer.timing.checks import check_amount, check_seconds
+from tracer.errors import check_amount, check_seconds, one_of, whole_number
 
 if TYPE_CHECKING:
-    from tracer.cluster import Link
+    from tracer.mesh.cluster import Link
 
 ALGORITHMS = ("ring", "direct")
 COLLECTIVES = (

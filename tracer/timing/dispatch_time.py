@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.cluster import Tier
-from tracer.expected_moe import RowBytes
-from tracer.hop import HopKind
-from tracer.timing.checks import check_amount
-from tracer.timing.links import LinkRates, transfer_seconds
+from tracer.errors import check_amount
+from tracer.mesh.cluster import Tier
+from tracer.traffic.moe import RowBytes
+from tracer.trip.clock import LinkRates, transfer_seconds
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from tracer.expected_dispatch import DispatchCopies
-    from tracer.expected_traffic import ExpectedTraffic
+    from tracer.traffic.dispatch import DispatchCopies
+    from tracer.traffic.traffic import ExpectedTraffic
 
 DISPATCH, COMBINE = "dispatch", "combine"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.expected_moe import dispatched_rows
-from tracer.plan import Contract
-from tracer.step_rows import step_rows
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import Part
+from tracer.scenario.plan import Contract
+from tracer.scenario.step import step_rows
 from tracer.timing.operators import (
     ExpertLoad,
     Operator,
@@ -16,11 +17,10 @@ from tracer.timing.operators import (
     expert_operator,
     ffn_operator,
 )
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
+from tracer.traffic.moe import dispatched_rows
 
 if TYPE_CHECKING:
-    from tracer.scenario import Scenario
+    from tracer.scenario.scenario import Scenario
     from tracer.timing.batch import Batch
 
 

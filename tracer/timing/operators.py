@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.dtype import BYTES
-from tracer.parameters import expert_bytes, expert_parameters, part_format
-from tracer.timing.checks import check_amount
-from tracer.weight_format import WeightFormat, stored_bytes
-from tracer.weight_matrices import Part, WeightMatrix, ffn_matrices, weight_matrices
+from tracer.errors import check_amount
+from tracer.model.dtype import BYTES
+from tracer.model.parameters import expert_bytes, expert_parameters, part_format
+from tracer.model.weight_format import WeightFormat, stored_bytes
+from tracer.model.weights import Part, WeightMatrix, ffn_matrices, weight_matrices
 
 if TYPE_CHECKING:
-    from tracer.model_spec import ModelSpec
+    from tracer.model.spec import ModelSpec
     from tracer.timing.batch import Batch
 
 _WHY = "count the FLOPs of a layer"

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
-from tracer.expected_traffic import ExpectedTraffic, expected_traffic
-from tracer.hop import HopKind
-from tracer.step_rows import step_rows, with_tokens
+from tracer.scenario.step import step_rows, with_tokens
 from tracer.timing.batch import Batch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
-from tracer.timing.links import LinkRates
-from tracer.timing.overlap import MoeTimes
 from tracer.timing.roofline import LayerTime, layer_time
+from tracer.timing.schedules.overlap import MoeTimes
+from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.trip.clock import LinkRates
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from tracer.hardware import Hardware
-    from tracer.scenario import Scenario
+    from tracer.mesh.hardware import Hardware
+    from tracer.scenario.scenario import Scenario
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12

@@ -1,4 +1,7 @@
-"""What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract."""
+"""What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract.
+
+The timelines of a time report, for Gantt charts and trace viewers.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.errors import ConfigError
-from tracer.hardware import Hardware, hardware_preset
-from tracer.plan import Contract
+from tracer.mesh.hardware import Hardware, hardware_preset
+from tracer.model.weight_format import WeightFormat
+from tracer.scenario.plan import Contract
+from tracer.timing import timeline
 from tracer.timing.batch import Batch
-from tracer.timing.chooser import Choice, Workload, choose_contract
-from tracer.timing.decode_pipeline import DecodePipeline, decode_bubble, run_decode
-from tracer.timing.links import LinkRates
-from tracer.timing.moe_setup import MoeGroup
-from tracer.timing.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.pass_time import PassTime, pass_time
-from tracer.timing.pipeline import Pipeline, bubble_closed_form, run_pipeline
-from tracer.timing.profiles import PEAK, rates_of
-from tracer.timing.trip_time import TripTime, trip_time
-from tracer.trip import take_trip
-from tracer.weight_format import WeightFormat
+from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
+from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
+from tracer.timing.schedules.pipeline import Pipeline, bubble_closed_form, run_pipeline
+from tracer.timing.weights.chooser import Choice, Workload, choose_contract
+from tracer.timing.weights.group import MoeGroup
+from tracer.trip.clock import LinkRates, TripTime, trip_time
+from tracer.trip.trip import take_trip
 
 if TYPE_CHECKING:
-    from tracer.model_spec import ModelSpec
-    from tracer.scenario import Scenario
-    from tracer.trip import Trip
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
+    from tracer.timing.timeline import Timeline
+    from tracer.trip.trip import Trip
+
 
 SCHEMA = 1
 OVERLAPPED_LAYERS = 4
@@ -234,3 +239,15 @@ def _batch(scenario: Scenario, whole: PassTime) -> Batch:
         return Batch.decoding(each, scenario.token.prompt)
     sequences = max(1, each // scenario.token.prompt)
     return Batch.prompts(max(1, each // sequences), sequences)
+
+
+def timelines_of(report: TimeReport) -> list[Timeline]:
+    """The trip, and where they are there the two-batch overlap and the pipeline of the phase."""
+    lines = [timeline.of_trip(report.trip, report.times)]
+    if report.overlap is not None:
+        lines.append(timeline.of_streams(report.overlap.placed, "two-batch overlap"))
+    if report.pipeline is not None:
+        lines.append(timeline.of_pipeline(report.pipeline))
+    if report.decode is not None:
+        lines.append(timeline.of_decode(report.decode))
+    return lines

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tracer.timing.decode_pipeline import decode_bubble
-from tracer.timing.units import format_seconds
-from tracer.trip_text import format_bytes, mesh_line
+from tracer.display import format_bytes, format_seconds
+from tracer.scenario.step import mesh_line
+from tracer.timing.schedules.decode_pipeline import decode_bubble
 
 if TYPE_CHECKING:
-    from tracer.timing.overlap import Overlap
     from tracer.timing.pass_time import PassTime
     from tracer.timing.report import TimeReport
+    from tracer.timing.schedules.overlap import Overlap
 
 
 def report_text(report: TimeReport) -> str:

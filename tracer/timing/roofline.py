@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.parameters import expert_bytes, expert_parameters, part_format
+from tracer.model.parameters import expert_bytes, expert_parameters, part_format
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import Part
 from tracer.timing.operators import ExpertLoad, Operator, expert_load, expert_operator, rate_of
-from tracer.weight_format import WeightFormat
-from tracer.weight_matrices import Part
 
 if TYPE_CHECKING:
-    from tracer.hardware import Hardware
-    from tracer.model_spec import ModelSpec
+    from tracer.mesh.hardware import Hardware
+    from tracer.model.spec import ModelSpec
 
 MAX_BATCH = 1 << 30
 
@@ -83,7 +83,7 @@ def layer_time(operators: Iterable[Operator], hardware: Hardware, *, rows: bool 
 def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
     """FLOPs a byte at which arithmetic and memory take equally long: peak FLOPs / memory bandwidth.
 
-    >>> from tracer.hardware import hardware_preset
+    >>> from tracer.mesh.hardware import hardware_preset
     >>> round(ridge(hardware_preset("h100")))
     295
 

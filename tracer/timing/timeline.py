@@ -13,13 +13,13 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracer.timing.decode_pipeline import DecodePipeline
-    from tracer.timing.dualpipe import Schedule
-    from tracer.timing.dwdp_buffers import PassSlices
-    from tracer.timing.pipeline import Pipeline
-    from tracer.timing.streams import Placed
-    from tracer.timing.trip_time import TripTime
-    from tracer.trip import Trip
+    from tracer.timing.schedules.decode_pipeline import DecodePipeline
+    from tracer.timing.schedules.dualpipe_clock import Schedule
+    from tracer.timing.schedules.pipeline import Pipeline
+    from tracer.timing.schedules.streams import Placed
+    from tracer.timing.weights.buffers import PassSlices
+    from tracer.trip.clock import TripTime
+    from tracer.trip.trip import Trip
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timel
 
 def of_dualpipe(schedule: Schedule) -> Timeline:
     """One row a stage; the kinds are those of the schedule's cells. No labels: there may be many cells."""
-    from tracer.timing.dualpipe import WORK_NAMES
+    from tracer.timing.schedules.dualpipe import WORK_NAMES
 
     return Timeline(
         f"DualPipe (training): {schedule.stages} stages, {schedule.micro_batches} micro-batches",

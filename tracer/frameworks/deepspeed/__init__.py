@@ -8,6 +8,6 @@ edaa7221 (2026-08).
 from tracer.frameworks.deepspeed.flags import FLAGS
 from tracer.frameworks.deepspeed.mesh import read
 from tracer.frameworks.flags import Dialect
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 
 FRAMEWORK = Framework("deepspeed", "DeepSpeed", FLAGS, Dialect(abbreviations=True, underscores=True), read)

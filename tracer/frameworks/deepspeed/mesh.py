@@ -15,12 +15,12 @@ from tracer.frameworks.common import (
 from tracer.frameworks.deepspeed.checks import check_sizes
 from tracer.frameworks.deepspeed.sizes import Sizes, resolve
 from tracer.frameworks.notes import Note
-from tracer.frameworks.reading import Reading
+from tracer.frameworks.settings import Reading
 from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
 
 
 def read(request: Request) -> Reading:

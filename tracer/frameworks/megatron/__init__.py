@@ -7,6 +7,6 @@ Sources: ``megatron/core/parallel_state.py`` (RankGenerator, initialize_model_pa
 from tracer.frameworks.flags import Dialect
 from tracer.frameworks.megatron.flags import FLAGS
 from tracer.frameworks.megatron.mesh import read
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 
 FRAMEWORK = Framework("megatron", "Megatron-LM", FLAGS, Dialect(abbreviations=True), read)

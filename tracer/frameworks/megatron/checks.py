@@ -10,7 +10,7 @@ from tracer.frameworks.notes import Refusal
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
 
 TP, PP, CP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"
 MAX_LEVELS = 16

@@ -27,9 +27,9 @@ from tracer.frameworks.megatron.checks import (
     check_sizes,
 )
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.reading import Reading
+from tracer.frameworks.settings import Reading
 from tracer.frameworks.walks import View, Walk
-from tracer.rank_grid import RankGrid
+from tracer.mesh.grid import RankGrid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request, Settings

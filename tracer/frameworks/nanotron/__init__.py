@@ -6,6 +6,6 @@ Source: ``src/nanotron/parallel/context.py`` (ParallelContext), read at 2411b022
 from tracer.frameworks.flags import Dialect
 from tracer.frameworks.nanotron.flags import FLAGS
 from tracer.frameworks.nanotron.mesh import read
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 
 FRAMEWORK = Framework("nanotron", "nanotron", FLAGS, Dialect(underscores=True, attached=False), read)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.common import check_heads, linear, node_notes
 from tracer.frameworks.nanotron.checks import CP, EP, check_sizes
-from tracer.frameworks.reading import Reading
+from tracer.frameworks.settings import Reading
 from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ the 0.5.23 wheel.
 """
 
 from tracer.frameworks.flags import Dialect
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 from tracer.frameworks.sglang.flags import FLAGS
 from tracer.frameworks.sglang.mesh import read
 

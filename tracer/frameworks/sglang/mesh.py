@@ -16,15 +16,15 @@ from tracer.frameworks.common import (
     with_redundant,
 )
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.reading import Reading
+from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
 from tracer.frameworks.sglang.sizes import Sizes, resolve
 from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
-    from tracer.expert_placement import Placement
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
+    from tracer.scenario.placement import Placement
 
 
 def read(request: Request) -> Reading:

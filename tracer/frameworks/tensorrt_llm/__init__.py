@@ -5,7 +5,7 @@ Sources: ``tensorrt_llm/mapping.py`` in both versions, ``tensorrt_llm/commands/s
 """
 
 from tracer.frameworks.flags import Dialect
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 from tracer.frameworks.tensorrt_llm.flags import FLAGS
 from tracer.frameworks.tensorrt_llm.mesh import read
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.notes import Refusal
-from tracer.frameworks.tensorrt_llm.flags import CP_TYPES
+from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, CP_TYPES, MOE_EP, MOE_TP, PP, TP
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.frameworks.tensorrt_llm.sizes import Sizes
-
-TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
-MOE_EP, MOE_TP, CLUSTER = (
-    "moe_expert_parallel_size",
-    "moe_tensor_parallel_size",
-    "moe_cluster_parallel_size",
-)
 
 
 def check_cp_type(name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.expert_placement import Placement
 from tracer.frameworks.common import (
     check_heads,
     ep_all_reduce,
@@ -14,14 +13,16 @@ from tracer.frameworks.common import (
     node_notes,
 )
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.reading import Reading
-from tracer.frameworks.tensorrt_llm.checks import CLUSTER, MOE_EP, MOE_TP, TP, check_sizes
+from tracer.frameworks.settings import Reading
+from tracer.frameworks.tensorrt_llm.checks import check_sizes
+from tracer.frameworks.tensorrt_llm.flags import CLUSTER, MOE_EP, MOE_TP, TP
 from tracer.frameworks.tensorrt_llm.sizes import Sizes, resolve, tp_before_cp
 from tracer.frameworks.walks import View, Walk, grid
+from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
 
 
 def read(request: Request) -> Reading:

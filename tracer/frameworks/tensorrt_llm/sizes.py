@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.frameworks.tensorrt_llm.checks import CLUSTER, CP, MOE_EP, MOE_TP, PP, TP, check_cp_type
+from tracer.frameworks.tensorrt_llm.checks import check_cp_type
+from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, MOE_EP, MOE_TP, PP, TP
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request

@@ -5,7 +5,7 @@ b5bcd76c (2026-08) and in the 0.3.0 wheel; ``torch/distributed/device_mesh.py`` 
 """
 
 from tracer.frameworks.flags import Dialect
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 from tracer.frameworks.torchtitan.flags import FLAGS
 from tracer.frameworks.torchtitan.mesh import read
 

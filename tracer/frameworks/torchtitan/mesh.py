@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.common import check_heads, ep_no_factor, experts_unknown, linear, node_notes
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.reading import Reading
+from tracer.frameworks.settings import Reading
 from tracer.frameworks.torchtitan.checks import (
     CP,
     EP,
@@ -23,7 +23,7 @@ from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
 
 
 def read(request: Request) -> Reading:

@@ -6,7 +6,7 @@ Sources: ``vllm/distributed/parallel_state.py`` (initialize_model_parallel), ``v
 """
 
 from tracer.frameworks.flags import Dialect
-from tracer.frameworks.reading import Framework
+from tracer.frameworks.settings import Framework
 from tracer.frameworks.vllm.flags import FLAGS
 from tracer.frameworks.vllm.mesh import read
 

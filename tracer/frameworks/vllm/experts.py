@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.expert_placement import Placement
 from tracer.frameworks.common import with_redundant
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.vllm.checks import EPLB, redundant_experts
 from tracer.frameworks.vllm.flags import ROUND_ROBIN_BACKENDS
+from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request

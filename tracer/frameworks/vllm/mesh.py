@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.common import ep_all_reduce, experts_unknown, node_notes, not_contiguous
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.reading import Reading
-from tracer.frameworks.vllm.checks import (
-    DCP,
-    DP,
-    EP,
-    PCP,
-    PP,
-    TP,
-    check_attention,
-    check_flags,
-    check_world,
-)
+from tracer.frameworks.settings import Reading
+from tracer.frameworks.vllm.checks import DCP, DP, EP, PCP, PP, TP, check_attention, check_flags, check_world
 from tracer.frameworks.vllm.experts import place_experts
 from tracer.frameworks.vllm.flags import (
     BACKEND_ALIASES,
@@ -31,7 +21,7 @@ from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
-    from tracer.rank_grid import RankGrid
+    from tracer.mesh.grid import RankGrid
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What commands share: reading a scenario or a model, tables, shell completion."""

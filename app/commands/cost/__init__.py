@@ -1,0 +1,1 @@
+"""Commands about cost: traffic, time, orders, advise, causal."""

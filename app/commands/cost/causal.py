@@ -1,0 +1,33 @@
+"""``tokentrip causal``: causal attention's work on each CP rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.common.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+@click.command("causal")
+@scenario_argument
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def causal_command(scenario: Scenario, as_json: bool) -> None:
+    """Compare causal attention's work on each CP rank: zigzag against contiguous.
+
+    \b
+    Example:
+      tokentrip causal six-cuts --cp 4
+    """
+    from tracer.memory.causal_work import causal_work_text, compare_causal_work
+
+    if as_json:
+        import json
+
+        works = {name: work.to_dict() for name, work in compare_causal_work(scenario).items()}
+        click.echo(json.dumps({"schema": 1, "prompt": scenario.token.prompt, "rules": works}, indent=1))
+    else:
+        click.echo(causal_work_text(scenario))

@@ -1,0 +1,128 @@
+"""``tokentrip time``: how long a scenario takes, and how well that agrees with what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from app.commands.common.scenario_source import scenario_argument
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+    from tracer.serving.kv_stream import KvStream
+    from tracer.timing.report import TimeReport
+    from tracer.timing.schedules.overlap import MoeTimes
+
+
+@click.command("time")
+@scenario_argument
+@click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
+@click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
+@click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
+@click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
+@click.option(
+    "--moe-times",
+    metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
+    help="Overlap these times of a MoE layer, in µs, instead of those computed.",
+)
+@click.option("--decode", metavar="SCENARIO", help="A decode pool: time the prompt's K/V on its way there.")
+@click.option("--published", is_flag=True, help="Add every prediction beside its published measurement.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Write the timelines as Chrome trace JSON (Perfetto, chrome://tracing).",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def time_command(
+    scenario: Scenario,
+    tokens: int | None,
+    micro_batches: int,
+    profile: str,
+    hardware: str | None,
+    moe_times: str | None,
+    decode: str | None,
+    published: bool,
+    trace: Path | None,
+    as_json: bool,
+) -> None:
+    """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+
+    \b
+    Example:
+      tokentrip time six-cuts --tokens 4096
+      tokentrip time deepseek-v3-prefill-ep32 --hardware h100 --tokens 16384 --published
+      tokentrip time sglang-prefill-ep32 --decode sglang-decode-ep72
+    """
+    from tracer.timing.report import time_report
+
+    report = time_report(
+        scenario,
+        tokens=tokens,
+        micro_batches=micro_batches,
+        profile=profile,
+        hardware=hardware,
+        moe_times=None if moe_times is None else _moe_times(moe_times),
+    )
+    if trace is not None:
+        from app.exports.files import write_whole
+
+        write_whole(trace, trace_text(report))
+    stream = None if decode is None else _stream(scenario, decode, hardware)
+    if as_json:
+        _print_json(report, published, stream)
+        return
+    click.echo(str(report))
+    if stream is not None:
+        click.echo(f"K/V to the decode pool: {stream}")
+    if published:
+        from tracer.proof.published.all import all_comparisons, summary
+        from tracer.proof.published.weights_text import weights_text
+
+        tables = all_comparisons()
+        click.echo("\n" + "\n\n".join(str(each) for each in tables))
+        click.echo("\n" + summary(tables))
+        click.echo("\n" + weights_text())
+
+
+def _moe_times(text: str) -> MoeTimes:
+    """Five times in µs, joined by commas."""
+    from tracer.errors import ConfigError
+    from tracer.timing.schedules.overlap import MoeTimes
+
+    try:
+        values = [float(value) * 1e-6 for value in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 5:
+        raise ConfigError(
+            "--moe-times", text, "must be five times in µs", "write --moe-times 400,200,50,300,200"
+        )
+    return MoeTimes(*values)
+
+
+def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
+    """The prompt's K/V streamed layer by layer behind prefill on the hardware that is timed."""
+    from tracer.scenario.files import load_scenario
+    from tracer.serving.kv_stream import kv_stream
+    from tracer.serving.last_trip import last_trip_of
+
+    return kv_stream(last_trip_of(scenario, load_scenario(decode), whole=True), hardware)
+
+
+def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:
+    from app.commands.common.tables import print_json
+    from tracer.proof.published.all import all_comparisons
+
+    tables = {"published": [each.to_dict() for each in all_comparisons()]} if published else {}
+    moved = {} if stream is None else {"kv_stream": stream.to_dict()}
+    print_json(report.to_dict() | moved | tables)
+
+
+def trace_text(report: TimeReport) -> str:
+    """The report's timelines as Chrome trace JSON."""
+    from tracer.timing.report import timelines_of
+    from tracer.timing.trace import to_perfetto
+
+    return to_perfetto(*timelines_of(report))

@@ -1,0 +1,1 @@
+"""Commands about decode: generate, kv, lockstep, phases."""

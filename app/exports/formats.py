@@ -1,0 +1,127 @@
+"""What a trip can be written as, by the ending of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.query.journey import hop_count, one_trip
+from tracer.errors import ConfigError, listed, nearest
+from tracer.trip.several import Trips
+
+if TYPE_CHECKING:
+    from app.query.journey import Journey
+    from tracer.trip.trip import Trip
+
+Writer = Callable[["Journey", int | None], str | bytes]
+MAX_PLAYED_MOVES = 6_000
+SEVERAL = (".anim.svg", ".svg", ".html", ".png", ".gif", ".json")
+"""Endings that have room for several tokens."""
+
+
+def _text(target: str) -> Writer:
+    """A writer that ignores the hop: ``module:function`` of one trip, imported when it is called."""
+
+    def write(journey: Journey, hop: int | None) -> str:
+        """The text of one trip."""
+        trip = one_trip(journey, "--to", "this format", f"write one token, or to {listed(SEVERAL)}")
+        module, function = target.split(":")
+        content: str = getattr(import_module(module), function)(trip)
+        return content
+
+    return write
+
+
+def _svg(journey: Journey, hop: int | None) -> str:
+    from layouts import build_scene, render_svg
+
+    return render_svg(build_scene(journey), hop=hop)
+
+
+def _animated(journey: Journey, hop: int | None) -> str:
+    from layouts.animation.animated_svg import MAX_HOPS, render_animated_svg
+    from layouts.build.build import build_scene
+
+    fix = "give --hop to play one, or export .html"
+    if hop is None and hop_count(journey) > MAX_HOPS:
+        rule = f"an animated picture has room for {MAX_HOPS} hops"
+        raise ConfigError("--to .anim.svg", f"{hop_count(journey)} hops", rule, fix)
+    scene = build_scene(journey)
+    moves = sum(len(each.moves) for each in scene.hops)
+    if hop is None and moves > MAX_PLAYED_MOVES:
+        rule = f"an animated picture has room for {MAX_PLAYED_MOVES:,}"
+        raise ConfigError("--to .anim.svg", f"{moves:,} moves", rule, fix)
+    return render_animated_svg(scene, hop)
+
+
+def _html(journey: Journey, hop: int | None) -> str:
+    from app.exports.html_player import to_html
+
+    return to_html(journey, hop)
+
+
+def _png(journey: Journey, hop: int | None) -> bytes:
+    from layouts.build.build import build_scene
+    from layouts.svg.raster import to_png
+
+    return to_png(build_scene(journey), hop)
+
+
+def _gif(journey: Journey, hop: int | None) -> bytes:
+    from layouts.build.build import build_scene
+    from layouts.svg.raster import to_gif
+
+    return to_gif(build_scene(journey), hop)
+
+
+def _json(journey: Journey, hop: int | None) -> str:
+    from tracer.trip.export.tables import to_json
+
+    return to_json(journey)
+
+
+def perfetto_text(trip: Trip) -> str:
+    """The trip's hops in time, at link rate, for Perfetto."""
+    from tracer.timing.timeline import of_trip
+    from tracer.timing.trace import to_perfetto
+    from tracer.trip.clock import trip_time
+
+    return to_perfetto(of_trip(trip, trip_time(trip)))
+
+
+FORMATS: dict[str, Writer] = {
+    ".anim.svg": _animated,
+    ".svg": _svg,
+    ".html": _html,
+    ".png": _png,
+    ".gif": _gif,
+    ".perfetto.json": _text("app.exports.formats:perfetto_text"),
+    ".json": _json,
+    ".csv": _text("tracer.trip.export.tables:to_csv"),
+    ".seq.mmd": _text("tracer.trip.export.mermaid:to_mermaid_sequence"),
+    ".mmd": _text("tracer.trip.export.mermaid:to_mermaid"),
+    ".dot": _text("tracer.trip.export.graph:to_dot"),
+    ".graphml": _text("tracer.trip.export.graph:to_graphml"),
+}
+
+
+def format_of(target: Path) -> Writer:
+    """The writer of a file's ending, the longest that fits.
+
+    Raises:
+        ConfigError: when nothing ends so.
+    """
+    name = target.name.lower()
+    for ending in sorted(FORMATS, key=len, reverse=True):
+        if name.endswith(ending):
+            return FORMATS[ending]
+    raise ConfigError(
+        "--to", str(target), "has no format that ends so", nearest(target.suffix, list(FORMATS))
+    )
+
+
+def endings_for(journey: Journey) -> list[str]:
+    """Endings that a trip, or trips, can be written with."""
+    return [ending for ending in FORMATS if ending in SEVERAL or not isinstance(journey, Trips)]

@@ -1,0 +1,80 @@
+"""The trip as one HTML file with the explorer's own player in it: it asks no network for anything."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from layouts.build.build import build_scene
+from layouts.build.scene_json import scene_to_dict
+from layouts.svg.map import map_svg, render_svg
+
+if TYPE_CHECKING:
+    from app.query.journey import Journey
+
+SCRIPTS = (
+    "assets/core.js",
+    "assets/dom.js",
+    "assets/map_keys.js",
+    "assets/crowd.js",
+    "assets/sheets.js",
+    "assets/map.js",
+    "assets/legend.js",
+    "assets/together.js",
+    "assets/strip.js",
+    "assets/panel.js",
+    "assets/predict.js",
+    "assets/controls.js",
+    "assets/player.js",
+    "standalone/player_page.js",
+)
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main class="page">
+<h1 class="unseen">{title}</h1>
+<p class="subtitle">{subtitle}</p>
+<noscript>{picture}</noscript>
+<div class="trip"></div>
+</main>
+<script type="application/json" id="scene">{scene}</script>
+<script>
+{scripts}</script>
+</body>
+</html>
+"""
+
+
+def to_html(journey: Journey, hop: int | None = None) -> str:
+    """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
+    scene = build_scene(journey)
+    whose = f"{len(scene.tokens)} tokens' trips" if scene.tokens else "one token's trip"
+    values = scene_to_dict(scene) | {"map": map_svg(scene), "start": hop or 0}
+    return PAGE.format(
+        title=escape(f"{scene.name}: {whose}"),
+        subtitle=escape(scene.subtitle),
+        style=_asset("assets/style.css"),
+        picture=render_svg(scene),
+        # A "</script>" inside would end the element; "<" may be written as a JSON escape.
+        scene=json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        scripts="".join(_asset(name) for name in SCRIPTS),
+    )
+
+
+def _asset(name: str) -> str:
+    text = files("app").joinpath(name).read_text(encoding="utf-8")
+    if "</script" in text:
+        raise ValueError(f"{name} would end the script element that it is put into")
+    return text

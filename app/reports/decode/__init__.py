@@ -1,0 +1,1 @@
+"""The page Decode: what each axis becomes, who keeps the K/V, and its move between pools."""

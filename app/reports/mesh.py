@@ -1,0 +1,82 @@
+"""What the mesh page shows: the values in force, and either what the mesh does or what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from app.query.address import tables_of
+from app.reports.gpu_card import gpu_card
+from tracer.errors import ConfigError
+from tracer.scenario.read import scenario_from_dict
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.trip import Trip
+
+Payload = dict[str, Any]
+
+
+def mesh_report(query: dict[str, str]) -> Payload:
+    """Values by key; then the trip's picture and counts, or the error with its fix."""
+    tables = tables_of(query)
+    try:
+        scenario = scenario_from_dict(tables)
+        return {"values": _values(scenario.to_dict(), tables), **_what_it_does(scenario)}
+    except ConfigError as error:
+        parts = {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)}
+        return {"values": _values(tables, tables), "wrong": parts}
+
+
+def _values(tables: Payload, given: Payload) -> Payload:
+    """Values by dotted key; a model by its preset's name when it was given so."""
+    found = {
+        f"{table}.{key}": value
+        for table in ("mesh", "cluster", "token")
+        for key, value in _table(tables, table).items()
+    }
+    model = _table(given, "model")
+    return found | {"model.preset": model.get("preset", ""), "model.name": model.get("name", "")}
+
+
+def _table(tables: Payload, name: str) -> Payload:
+    """A table of the scenario; empty where the address put something else in its place."""
+    found = tables.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _what_it_does(scenario: Scenario) -> Payload:
+    from layouts import build_scene, render_svg
+    from tracer.scenario.step import mesh_line
+    from tracer.trip.log import log_line
+    from tracer.trip.trip import take_trip
+
+    trip = take_trip(scenario)
+    return {
+        "mesh_line": mesh_line(scenario),
+        "log_line": log_line(trip.log, scenario.cluster.island_word),
+        "counts": counts(trip),
+        "picture": render_svg(build_scene(trip), theme="page"),
+        "home": gpu_card(scenario, scenario.home),
+        "toml": scenario.to_toml(),
+        "token": {
+            "token.position": scenario.position,
+            "token.replica": scenario.replica,
+        },
+    }
+
+
+def counts(trip: Trip) -> list[tuple[str, str]]:
+    """A trip's totals, as label and figure."""
+    from tracer.display import format_bytes
+
+    log, word = trip.log, trip.scenario.cluster.island_word
+    rows = [
+        ("GPUs touched", f"{log.gpus_touched:,} of {log.world_size:,}"),
+        (f"{word} crossings", f"{log.node_crossings:,}"),
+        *((f"… by {axis.upper()}", f"{n:,}") for axis, n in log.node_crossings_by_axis.items() if n),
+        ("comm ops", f"{log.comm_ops:,}"),
+        ("bytes moved", format_bytes(log.bytes)),
+        ("… over NVLink", format_bytes(log.bytes_by_tier["nvlink"])),
+        ("… over InfiniBand", format_bytes(log.bytes_by_tier["ib"])),
+    ]
+    return rows + ([("weights pulled", format_bytes(log.weight_bytes))] if log.weight_bytes else [])

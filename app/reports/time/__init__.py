@@ -1,0 +1,1 @@
+"""The page Time: one pass, pipelines, tokens against weights, and serving."""

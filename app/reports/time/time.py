@@ -1,0 +1,167 @@
+"""Time: a pass, the pipeline, two-batch overlap, tokens against weights, and what stragglers cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from app.query.address import scenario_of
+from app.reports.blocks import Block, choice_control, counts, heading, note, number_control, table
+from app.reports.numbers import short, whole_of
+from app.reports.time.contracts import contract_blocks, straggler_blocks
+from app.reports.time.pipelines import gantt, pipeline_blocks, training_lines
+from app.reports.time.serving import serving_blocks
+from tracer.display import format_bytes, format_seconds
+from tracer.errors import one_of
+from tracer.mesh.hardware import hardware_preset_names
+from tracer.scenario.step import mesh_line
+from tracer.timing import timeline
+from tracer.timing.rates import PEAK, profile_names
+from tracer.timing.report import TimeReport, time_report, timelines_of
+from tracer.timing.trace import trace_of
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+    from tracer.timing.pass_time import PassTime
+
+MICRO_BATCHES = 8
+MOST_MICRO_BATCHES = 256
+PHASES = {"": "as the scenario says", "prefill": "prefill", "decode": "decode"}
+
+
+def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
+    """The page's controls and blocks.
+
+    Raises:
+        ConfigError: for what is wrong with the scenario, a number, a profile or a GPU.
+    """
+    report, batches = timed(query)
+    scenario = report.trip.scenario
+    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
+    return {
+        "title": mesh_line(scenario),
+        "controls": _controls(scenario, report, batches, query),
+        "blocks": [
+            counts("In all", _sums(report)),
+            *_trip(report),
+            *_pass(report),
+            *pipeline_blocks(report, batches),
+            *_overlap(report),
+            *contract_blocks(scenario, report, gpu, profile),
+            *straggler_blocks(scenario),
+            *(serving_blocks() if report.choice else []),
+            *(note(f"Not timed: {reason}") for reason in report.missing),
+        ],
+        "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],
+    }
+
+
+def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
+    """The time report that an address asks for, and its micro-batches.
+
+    Raises:
+        ConfigError: for what is wrong with the scenario, a number, a phase, a profile or a GPU.
+    """
+    scenario = scenario_of(query)
+    phase = one_of("timed", query.get("timed", ""), tuple(PHASES))
+    if phase:
+        scenario = scenario.with_phase(phase)
+    tokens = whole_of(query, "tokens", None)
+    batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
+    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
+    return time_report(scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu), batches
+
+
+def time_trace(query: dict[str, str]) -> dict[str, Any]:
+    """The timelines that the page draws, as a Chrome trace.
+
+    Raises:
+        ConfigError: as :func:`timed`.
+    """
+    report, batches = timed(query)
+    return trace_of(*timelines_of(report), *training_lines(report, batches))
+
+
+def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[str, str]) -> list[Block]:
+    tokens = report.whole.tokens if report.whole else scenario.token.prompt
+    own = f"the cluster's ({scenario.cluster.hardware})" if scenario.cluster.hardware else "none"
+    gpus = [("", own), *((name, name) for name in hardware_preset_names())]
+    rates = [(PEAK, PEAK), *((name, name) for name in profile_names())]
+    return [
+        choice_control("timed", "Phase", query.get("timed", ""), PHASES.items()),
+        number_control("tokens", "New tokens a replica", tokens, least=1),
+        number_control("micro_batches", "Micro-batches, or groups in decode", batches, least=1),
+        choice_control("hardware", "GPU", query.get("hardware", ""), gpus),
+        choice_control("profile", "Link rates", query.get("profile") or PEAK, rates),
+    ]
+
+
+def _sums(report: TimeReport) -> Iterator[tuple[str, str]]:
+    yield "one token's trip on the links", format_seconds(report.times.seconds)
+    if report.whole is not None:
+        yield f"one pass of {report.whole.tokens:,} tokens", format_seconds(report.whole.seconds)
+    if report.pipeline is not None:
+        yield "of the pipeline is bubble", f"{report.pipeline.bubble:.1%}"
+    if report.decode is not None:
+        yield "a token of one request every", format_seconds(report.decode.seconds_per_token)
+    if report.overlap is not None:
+        yield "throughput by two-batch overlap", f"{report.overlap.gain:+.1%}"
+    if report.choice is not None:
+        yield "contract to run", report.choice.contract
+
+
+def _trip(report: TimeReport) -> list[Block]:
+    line = timeline.of_trip(report.trip, report.times)
+    return [
+        heading("One token's trip, hop by hop"),
+        gantt("One token's trip on the links, a row a layer", line),
+        note(f"Assumes {report.times.assumption}."),
+    ]
+
+
+def _pass(report: TimeReport) -> list[Block]:
+    whole = report.whole
+    if whole is None:
+        return []
+    return [
+        heading(f"One pass of {whole.tokens:,} tokens a replica"),
+        table("What a pass takes", ["", "time", "what binds it"], _pass_rows(whole)),
+        note(f"Assumes {whole.assumption}."),
+    ]
+
+
+def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
+    for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
+        for each in layer.operators:
+            binds = f"{each.bound}, {short(each.operator.intensity)} FLOP/B, a layer"
+            yield [each.operator.name, format_seconds(each.seconds), binds]
+    for name, exchange in whole.exchange.items():
+        sizes = [format_bytes(round(size)) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
+        binds = f"{exchange.binding or 'nothing'}: {sizes[0]} NVLink, {sizes[1]} IB a GPU, a layer"
+        yield [name, format_seconds(exchange.seconds), binds]
+    for line in whole.traffic.lines:
+        if not (line.axis == "ep" and whole.exchange):
+            name = f"{line.axis.upper()} {line.part.replace('_', ' ')}"
+            yield [name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"]
+
+
+def _overlap(report: TimeReport) -> list[Block]:
+    overlap = report.overlap
+    if overlap is None:
+        return []
+    rows = [
+        ["in sequence", format_seconds(overlap.sequential_seconds)],
+        ["overlapped", format_seconds(overlap.seconds)],
+        ["throughput", f"{overlap.gain:+.1%}"],
+        ["throughput at most", f"{overlap.bound:+.1%}"],
+        ["communication", format_seconds(overlap.communication_seconds)],
+        ["communication left exposed", format_seconds(overlap.exposed_seconds)],
+    ]
+    return [
+        heading("Two-batch overlap: four MoE layers, half of the tokens each"),
+        gantt(
+            "Two batches on the streams, dispatch and combine under compute",
+            timeline.of_streams(overlap.placed),
+        ),
+        table("Two-batch overlap in figures", ["", "value"], rows),
+    ]

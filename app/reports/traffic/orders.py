@@ -1,0 +1,93 @@
+"""Orders of the axes on the traffic page: two axes swapped, two orders beside each other, all ranked."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from app.reports.blocks import Block, action, alert, buttons, chart, heading, note, table
+from app.reports.traffic.sums import lines_of, sums_of, written_bytes
+from layouts.charts.bars import Series, bars_figure
+from tracer.display import format_seconds
+from tracer.errors import ConfigError
+from tracer.traffic.orders import Orders, swapped, with_order
+from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+HEADS = ("#", "order", "over IB", "time", "by time", "why")
+
+
+def _use(order: str, own: str) -> Block:
+    """A button that lays the mesh out in an order, with the one it had beside it."""
+    return action("Use this order", {"mesh.order": order, "against": own}, says=f"Use this order, {order}")
+
+
+def swaps_to_try(scenario: Scenario) -> list[Block]:
+    """A button for each pair of axes that are larger than 1."""
+    own = "-".join(scenario.mesh.dense.names)
+    large = [name for name in scenario.mesh.dense.names if scenario.mesh.size_of(name) > 1]
+    tries = [
+        action(f"swap {one} and {other}", {"against": swapped(own, one, other)})
+        for one, other in combinations(large, 2)
+    ]
+    return [heading("Swap two axes and see the difference"), buttons("Swap two axes", tries)] if tries else []
+
+
+def swapped_blocks(traffic: ExpectedTraffic, order: str) -> list[Block]:
+    """Both orders line by line; the engine lays the ranks out anew."""
+    own = "-".join(traffic.scenario.mesh.dense.names)
+    title = heading(f"{own} beside {order}")
+    try:
+        other = expected_traffic(with_order(traffic.scenario, order))
+    except ConfigError as error:
+        return [title, alert(error)]
+    pairs = zip([*sums_of(traffic), *lines_of(traffic)], [*sums_of(other), *lines_of(other)], strict=True)
+    rows = [
+        [name, written(one), written(two), _ratio(one, two)] for (name, one, written), (_, two, _) in pairs
+    ]
+    differs = [i for i, row in enumerate(rows) if row[1] != row[2]]
+    return [
+        title,
+        table("Two orders", ["", own, order, "change"], rows, marked=differs),
+        buttons("The other order", [_use(order, own)]),
+    ]
+
+
+def _ratio(one: float, two: float) -> str:
+    """What a figure becomes, as a factor."""
+    if f"{one:.9g}" == f"{two:.9g}":
+        return "same"
+    return f"{two / one:.3g}×" if one else "new"
+
+
+def orders_blocks(orders: Orders) -> list[Block]:
+    """Every order, least over InfiniBand first; a button lays the mesh out in one."""
+    ranked = orders.ranked
+    series = [
+        Series("InfiniBand", [entry.ib_bytes for entry in ranked], "var(--ib)", pattern="/"),
+        Series("NVLink", [entry.nvlink_bytes for entry in ranked], "var(--nvlink)"),
+    ]
+    rows = [
+        [
+            f"{place}{' (this mesh)' if entry.is_given else ''}",
+            entry.order,
+            written_bytes(entry.ib_bytes),
+            format_seconds(entry.seconds),
+            str(entry.rank_by_time),
+            entry.why,
+        ]
+        for place, entry in enumerate(ranked, 1)
+    ]
+    given = [i for i, entry in enumerate(ranked) if entry.is_given]
+    own = "-".join(orders.scenario.mesh.dense.names)
+    uses = [None if entry.is_given else _use(entry.order, own) for entry in ranked]
+    names = [entry.order for entry in ranked]
+    figure = bars_figure(names, series, "bytes a GPU and pass")
+    return [
+        heading("Every order, ranked by what crosses islands"),
+        chart("Bytes a GPU and pass of every order", figure, height=120 + 26 * len(ranked)),
+        table("Every order", HEADS, rows, marked=given, actions=uses),
+        *(note(f"Refused: {order}: {why}") for order, why in orders.refused),
+    ]

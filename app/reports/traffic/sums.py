@@ -1,0 +1,44 @@
+"""Figures of traffic with how they are written: one pass in all, and line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tracer.display import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from tracer.traffic.traffic import ExpectedTraffic
+
+Sum = tuple[str, float, Callable[[float], str]]
+"""A figure's name, its value, and how it is written."""
+
+
+def line_name(axis: str, part: str) -> str:
+    """An axis and its part of the model, as people say it."""
+    return f"{axis.upper()} {part.replace('_', ' ')}"
+
+
+def written_bytes(value: float) -> str:
+    """Bytes in the unit that fits."""
+    return format_bytes(round(value))
+
+
+def sums_of(traffic: ExpectedTraffic) -> list[Sum]:
+    """One forward pass, or one decode step, averaged over all GPUs."""
+    word = "step" if traffic.scenario.decodes else "pass"
+    return [
+        (f"over InfiniBand, a GPU and {word}", traffic.ib_bytes_per_pass, written_bytes),
+        (f"over NVLink, a GPU and {word}", traffic.nvlink_bytes_per_pass, written_bytes),
+        ("when hops follow one another", traffic.seconds_per_pass, format_seconds),
+    ]
+
+
+def lines_of(traffic: ExpectedTraffic) -> list[Sum]:
+    """What each axis sends over InfiniBand, and its time."""
+    found: list[Sum] = []
+    for line in traffic.lines:
+        name = f"{line_name(line.axis, line.part)}, a {line.per}"
+        found.append((f"{name}: InfiniBand", line.ib_bytes, written_bytes))
+        found.append((f"{name}: time", line.seconds, format_seconds))
+    return found

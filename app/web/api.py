@@ -1,0 +1,265 @@
+"""What pages fetch: a query in, JSON out. Nothing is kept between two requests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import flask
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.http import HTTP_STATUS_CODES
+
+from app.query.address import scenario_of
+from app.vendor import register_vendor
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+Payload = dict[str, Any]
+MAX_BODY_BYTES = 17 << 20
+
+
+def register_api(server: flask.Flask) -> None:
+    """Add ``/api/…`` and ``/healthz``."""
+    for name, build in BUILDERS.items():
+        server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
+    server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
+    server.add_url_rule("/api/<path:name>", "api_unknown", unknown)
+    server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    server.register_error_handler(HTTPException, failure)
+    register_vendor(server)
+    server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+
+
+def unknown(name: str) -> flask.Response:
+    """What has an address under ``/api/`` and is not there."""
+    flask.abort(404)
+
+
+def failure(error: HTTPException) -> tuple[flask.Response, int]:
+    """A failed request in the words of its status, and nothing of what was inside."""
+    status = error.code or 500
+    words = HTTP_STATUS_CODES.get(status, "failed")
+    field = flask.request.path if status == 404 else "request"
+    parts = {"field": field, "rule": f"was refused: {words}", "fix": "go back to the page and try again"}
+    response = flask.jsonify({"error": {**parts, "text": f"{status} {words}"}})
+    if status == 405 and isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(error.valid_methods)
+    return response, status
+
+
+def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
+    def view() -> flask.Response:
+        """One request."""
+        try:
+            response = flask.jsonify(build(flask.request.args.to_dict()))
+        except ConfigError as error:
+            # A wrong value is an answer, not a failed request: browsers report those as page errors.
+            return flask.jsonify(error_payload(error))
+        response.headers["Cache-Control"] = "no-cache"
+        response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
+        response.make_conditional(flask.request)
+        return response
+
+    return view
+
+
+def error_payload(error: ConfigError) -> Payload:
+    """An error as its parts, and as the sentence that joins them."""
+    return {
+        "error": {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)},
+    }
+
+
+def trip_payload(query: dict[str, str]) -> Payload:
+    """The scene of a trip and its map; ``rows=all`` draws untouched rows, ``follow=0,5,9`` several tokens."""
+    from app.exports.formats import endings_for
+    from app.query.journey import journey_of
+    from layouts import build_scene, scene_to_dict
+    from layouts.svg.map import map_svg
+
+    journey = journey_of(query)
+    scene = build_scene(journey, all_lines=query.get("rows") == "all")
+    more = {
+        "map": map_svg(scene),
+        "token": token_payload(journey.scenario),
+        "exports": endings_for(journey),
+    }
+    return scene_to_dict(scene) | more
+
+
+def token_payload(scenario: Scenario) -> Payload:
+    """Which token is followed, and what may be asked instead."""
+    model = scenario.need_model()
+    return {
+        "position": scenario.position,
+        "positions": _positions(scenario),
+        "replica": scenario.replica,
+        "replicas": scenario.mesh.size_of("dp"),
+        "seed": scenario.seed,
+        "top_k": model.top_k if model.moe_layers else None,
+        "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
+        "given_picks": [layer for layer, _ in scenario.picks],
+    }
+
+
+def _positions(scenario: Scenario) -> tuple[int, int | None]:
+    """First and last position that can be asked for; decode goes on without end."""
+    prompt = scenario.token.prompt
+    return (prompt, None) if scenario.decodes else (0, prompt - 1)
+
+
+def gpu_payload(query: dict[str, str]) -> Payload:
+    """One GPU: where it sits, its coordinates, its groups and its experts."""
+    from app.reports.gpu_card import gpu_card
+
+    scenario = scenario_of(query)
+    text = query.get("rank", "")
+    return gpu_card(scenario, int(text) if text.isascii() and text.isdigit() else -1)
+
+
+def presets_payload(query: dict[str, str]) -> Payload:
+    """Presets that load here, each with its source."""
+    return {"presets": _presets()}
+
+
+@cache
+def _presets() -> list[dict[str, str | None]]:
+    """Every page asks for them, they never change, and to read them takes as long as a trip of 1,024 GPUs."""
+    from tracer.scenario.files import load_scenario, preset_names
+
+    return [{"name": name, "source": load_scenario(name).source} for name in preset_names()]
+
+
+def mesh_payload(query: dict[str, str]) -> Payload:
+    """The mesh page: controls, values, and what the mesh does or what is wrong."""
+    from app.reports.mesh import mesh_report
+    from app.reports.mesh_fields import fields_payload
+
+    return {"fields": fields_payload(), **mesh_report(query)}
+
+
+def compare_payload(query: dict[str, str]) -> Payload:
+    """The compare page: both sides, their axes and hops."""
+    from app.reports.compare import compare_report
+
+    return compare_report(query)
+
+
+def traffic_payload(query: dict[str, str]) -> Payload:
+    """The traffic page."""
+    from app.reports.traffic.traffic import traffic_report
+
+    return traffic_report(query)
+
+
+def decode_payload(query: dict[str, str]) -> Payload:
+    """The decode page."""
+    from app.reports.decode.decode import decode_report
+
+    return decode_report(query)
+
+
+def roofline_payload(query: dict[str, str]) -> Payload:
+    """The roofline page."""
+    from app.reports.roofline import roofline_report
+
+    return roofline_report(query)
+
+
+def time_payload(query: dict[str, str]) -> Payload:
+    """The time page."""
+    from app.reports.time.time import time_report_blocks
+
+    return time_report_blocks(query)
+
+
+def trace_payload(query: dict[str, str]) -> Payload:
+    """The timelines of the time page, for a trace viewer."""
+    from app.reports.time.time import time_trace
+
+    return time_trace(query)
+
+
+def batch_payload(query: dict[str, str]) -> Payload:
+    """The batch page."""
+    from app.reports.batch.batch import batch_report
+
+    return batch_report(query)
+
+
+def numbers_payload(query: dict[str, str]) -> Payload:
+    """The numbers page."""
+    from app.reports.hop_numbers import hop_numbers_report
+
+    return hop_numbers_report(query)
+
+
+def learn_payload(query: dict[str, str]) -> Payload:
+    """One chapter of the learn page."""
+    from app.lessons import chapter_payload
+
+    return chapter_payload(query.get("chapter", ""))
+
+
+def quiz_answer(query: dict[str, str]) -> Payload:
+    """One question of the quiz."""
+    from app.lessons import quiz_payload
+
+    text = query.get("seed_of_quiz", "1")
+    return quiz_payload(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1)
+
+
+def flags_payload(query: dict[str, str]) -> Payload:
+    """Launch flags as keys of an address."""
+    from app.reports.flags import flags_report
+
+    return flags_report(query)
+
+
+def upload() -> flask.Response:
+    """A file in, keys of an address out; larger files are refused unread."""
+    from app.web.uploads import MAX_BYTES, read_upload
+
+    data = flask.request.stream.read(MAX_BYTES + 1)
+    try:
+        return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+def batch_of_file() -> flask.Response:
+    """The batch page of a file of picks, which is read in memory, counted and forgotten."""
+    from app.reports.batch.batch import batch_report
+    from app.reports.batch.picks import MAX_BYTES
+    from tracer.batch.picks.source import InMemory
+
+    query = flask.request.args.to_dict()
+    sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))
+    try:
+        return flask.jsonify(batch_report(query, sent))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+    "trip": trip_payload,
+    "gpu": gpu_payload,
+    "presets": presets_payload,
+    "numbers": numbers_payload,
+    "mesh": mesh_payload,
+    "compare": compare_payload,
+    "traffic": traffic_payload,
+    "decode": decode_payload,
+    "roofline": roofline_payload,
+    "time": time_payload,
+    "trace": trace_payload,
+    "batch": batch_payload,
+    "learn": learn_payload,
+    "quiz": quiz_answer,
+    "flags": flags_payload,
+}

@@ -1,0 +1,67 @@
+"""What is seen, as a file: the trip of an address in any format the command line writes."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import flask
+
+from app.exports.formats import format_of
+from app.exports.stamp import stamped
+from app.query.journey import hop_count, journey_of
+from app.web.api import error_payload
+from tracer.errors import ConfigError
+
+TYPES = {
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".gif": "image/gif",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".graphml": "application/xml",
+}
+
+
+LAST_TRIP = "last-trip"
+
+
+def register_exports(server: flask.Flask) -> None:
+    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V's way between pools."""
+    server.add_url_rule("/export/<name>", "export", export)
+
+
+def export(name: str) -> flask.Response:
+    """The file, as a download."""
+    query = flask.request.args.to_dict()
+    try:
+        if not name.isprintable():
+            raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
+        content = _last_trip(name, query) if Path(name).stem == LAST_TRIP else _trip(name, query)
+    except ConfigError as error:
+        return flask.make_response(flask.jsonify(error_payload(error)), 400)
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    kind = TYPES.get(Path(name).suffix, "text/plain")
+    return flask.send_file(BytesIO(data), mimetype=kind, as_attachment=True, download_name=Path(name).name)
+
+
+def _trip(name: str, query: dict[str, str]) -> str | bytes:
+    writer = format_of(Path(name))
+    journey = journey_of(query)
+    hop = _hop(query, hop_count(journey))
+    return stamped(writer(journey, hop), Path(name).suffix.lower(), journey, source=None, hop=hop)
+
+
+def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
+    """The K/V's last trip as the decode page draws it."""
+    from app.exports.pool_picture import draw_pools
+    from app.reports.decode.decode import pool_scenarios
+    from tracer.serving.last_trip import last_trip_of
+
+    return draw_pools(last_trip_of(*pool_scenarios(query), whole=True), Path(name))
+
+
+def _hop(query: dict[str, str], hops: int) -> int | None:
+    text = query.get("hop", "")
+    return min(int(text), hops - 1) if text.isascii() and text.isdigit() and len(text) < 9 else None

@@ -1,0 +1,139 @@
+"""Counts too long to wait for, through Dash's own background callbacks.
+
+A job runs in a process of its own; what it says of its progress, and its answer until it is fetched, lie
+in a folder that all workers of one host share. Nothing else is kept, and nothing outlives the folder.
+A job that nobody asks after any more, since its tab is closed, ends itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dash import ClientsideFunction, DiskcacheManager, Input, Output, html
+
+from app.web.api import error_payload
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    import dash
+
+VARIABLE = "TOKENTRIP_JOBS"
+INTERVAL_MS = 400
+FOLDER_BYTES = 1 << 26
+LONELY_S = 90.0
+"""Seconds without a question after which a job's tab is taken to be closed: hidden tabs ask once a minute."""
+
+TEXT = "data-json"
+"""A property of plain HTML, where ``dcc.Store`` would bring all of Dash's core components to every page."""
+
+SetProgress = Callable[[tuple[str, str, str]], None]
+
+
+class WatchedManager(DiskcacheManager):
+    """Notes when a job was last asked after, and lets the job end itself when that is long ago."""
+
+    def get_progress(self, key: str) -> object:
+        """What Dash asks for every page that waits, several times a second."""
+        self._note(key)
+        return super().get_progress(key)  # type: ignore[no-untyped-call]
+
+    def call_job_fn(self, key: str, job_fn: Callable[..., None], args: object, context: object) -> int:
+        """Start a job, with a watch beside it."""
+
+        def watched(*given: object) -> None:
+            """The job in its process."""
+            threading.Thread(target=self._watch, args=(key,), daemon=True).start()
+            job_fn(*given)
+
+        self._note(key)
+        process: int = super().call_job_fn(key, watched, args, context)  # type: ignore[no-untyped-call]
+        return process
+
+    def _note(self, key: str) -> None:
+        self.handle.set(f"{key}-asked", time.time(), expire=2 * LONELY_S)
+
+    def _watch(self, key: str) -> None:
+        """In the job's process: end it at once when nobody has asked for long."""
+        while time.time() - (self.handle.get(f"{key}-asked") or 0.0) < LONELY_S:
+            time.sleep(LONELY_S / 60)
+        os._exit(0)
+
+
+def job_manager(folder: Path) -> DiskcacheManager:
+    """A manager over a folder, which is made if need be and holds ``FOLDER_BYTES`` at most.
+
+    Raises:
+        ConfigError: when the folder cannot be made or written.
+    """
+    import diskcache
+
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cache = diskcache.Cache(str(folder), size_limit=FOLDER_BYTES)
+    except (OSError, diskcache.Timeout) as error:
+        rule = f"cannot be used for jobs: {error}"
+        raise ConfigError(VARIABLE, str(folder), rule, "name a folder that can be written") from error
+    return WatchedManager(cache)  # type: ignore[no-untyped-call]
+
+
+def job_panel() -> html.Section:
+    """Progress and a button that cancels, shown while a job runs; attributes carry question and answer."""
+    label: dict[str, Any] = {"aria-label": "Background job"}
+    name: dict[str, Any] = {"aria-label": "Progress"}
+    return html.Section(
+        [
+            html.P("starting …", id="job-said", role="status"),
+            html.Progress(id="job-done", value="0", max="1", **name),
+            html.Button("Cancel", id="job-cancel", type="button"),
+            *(html.Div(id=name, hidden=True) for name in ("job-query", "job-answer", "job-shown")),
+        ],
+        id="job",
+        className="job",
+        hidden=True,
+        **label,
+    )
+
+
+def register_jobs(app: dash.Dash, manager: DiskcacheManager) -> None:
+    """The callback that counts a batch, and the script that shows its answer."""
+    app.callback(
+        Output("job-answer", TEXT),
+        Input("job-query", TEXT),
+        background=True,
+        manager=manager,
+        interval=INTERVAL_MS,
+        running=[(Output("job", "hidden"), False, True)],
+        progress=[Output("job-done", "value"), Output("job-done", "max"), Output("job-said", "children")],
+        progress_default=["0", "1", "starting …"],
+        cancel=[Input("job-cancel", "n_clicks")],
+        prevent_initial_call=True,
+    )(count_batch)
+    app.clientside_callback(  # type: ignore[no-untyped-call]
+        ClientsideFunction("tokentrip", "jobAnswered"),
+        Output("job-shown", TEXT),
+        Input("job-answer", TEXT),
+        prevent_initial_call=True,
+    )
+
+
+def count_batch(set_progress: SetProgress, text: str) -> str:
+    """The batch page of a question, both JSON; an error of the reader's is an answer, as elsewhere."""
+    from app.reports.batch.batch import batch_report
+
+    asked = json.loads(text)
+
+    def tell(done: int, blocks: int) -> None:
+        """Progress, in blocks."""
+        set_progress((str(done), str(blocks), f"{done:,} of {blocks:,} blocks counted"))
+
+    try:
+        report = batch_report(asked["query"], progress=tell)
+    except ConfigError as error:
+        report = error_payload(error)
+    return json.dumps({"turn": asked["turn"], "report": report})

@@ -1,0 +1,146 @@
+"""Short labels: experts of a GPU, layers of a stage, lists of GPUs, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+MAX_LABEL = 9
+MANY = 6
+
+
+def runs_text(numbers: Iterable[int]) -> str:
+    """Numbers with runs of three or more joined.
+
+    >>> runs_text([8, 9, 10, 11, 27])
+    '8–11, 27'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = []
+    for run in runs:
+        parts += [f"{run[0]:,}–{run[-1]:,}"] if len(run) > 2 else [f"{number:,}" for number in run]
+    return ", ".join(parts)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list with "and".
+
+    >>> listed(["3", "19", "27"])
+    '3, 19 and 27'
+    """
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"
+
+
+def gpus(ranks: Sequence[int]) -> str:
+    """A few GPUs by name; many by their number.
+
+    >>> gpus([11]), gpus([8, 9]), gpus(range(100))
+    ('GPU 11', 'GPUs 8 and 9', 'GPUs 0–99')
+    """
+    return _numbered(ranks, "GPU")
+
+
+def tokens(indices: Sequence[int]) -> str:
+    """A few tokens by number; many by how many they are.
+
+    >>> tokens([0]), tokens([0, 1, 2, 7]), tokens(range(0, 100, 2))
+    ('token 0', 'tokens 0–2 and 7', '50 tokens')
+    """
+    return _numbered(indices, "token")
+
+
+def _numbered(numbers: Sequence[int], word: str) -> str:
+    if sum(after != before + 1 for before, after in pairwise(numbers)) >= MANY:
+        return f"{len(numbers):,} {word}s"
+    text = runs_text(numbers).split(", ")
+    if len(numbers) == 1:
+        return f"{word} {text[0]}"
+    return f"{word}s {listed(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
+
+
+def plural(count: int, word: str, many: str | None = None) -> str:
+    """A count and its word.
+
+    >>> plural(1, "copy", "copies"), plural(2, "copy", "copies")
+    ('1 copy', '2 copies')
+    """
+    return f"{count:,} {word if count == 1 else many or word + 's'}"
+
+
+def every(count: int) -> str:
+    """All of a few.
+
+    >>> every(2), every(4)
+    ('both', 'all 4')
+    """
+    return "both" if count == 2 else f"all {count:,}"
+
+
+def times(count: int) -> str:
+    """How often.
+
+    >>> times(2), times(4)
+    ('twice', '4 times')
+    """
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def time_text(seconds: float) -> str:
+    """A time with the unit that keeps it readable.
+
+    >>> time_text(1.6384e-7), time_text(2.5e-4), time_text(0.0)
+    ('0.16 µs', '250 µs', '0 µs')
+    """
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.3g} ms"
+    micro = seconds * 1e6
+    return f"{micro:.3g} µs" if micro >= 1 else f"{micro:.2g} µs"
+
+
+def expert_label(scenario: Scenario, rank: int) -> str:
+    """Experts in a GPU's slots (of the first MoE layer of its stage), at most ``MAX_LABEL`` letters."""
+    layer = _first_moe_layer(scenario, scenario.mesh.stage_of(rank))
+    if layer is None:
+        return ""
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, "ep"))
+    pair = " ".join(f"E{expert}" for expert in held)
+    if len(held) <= 2 and len(pair) <= MAX_LABEL:
+        return pair
+    run = f"E{held[0]}–{held[-1]}"
+    if len(run) <= MAX_LABEL and list(held) == list(range(held[0], held[-1] + 1)):
+        return run
+    return f"E{held[0]}, …"
+
+
+def stage_bounds(scenario: Scenario, stage: int) -> tuple[int, int]:
+    """First and last layer of a stage, counted from 1."""
+    first = sum(scenario.stage_layers[:stage]) + 1
+    return first, first + scenario.stage_layers[stage] - 1
+
+
+def stage_layers_text(scenario: Scenario, stage: int) -> str:
+    """Layers of a stage.
+
+    ``layers 1–4``, or ``layer 3``.
+    """
+    first, last = stage_bounds(scenario, stage)
+    return f"layers {first}–{last}" if last > first else f"layer {first}"
+
+
+def _first_moe_layer(scenario: Scenario, stage: int) -> int | None:
+    model = scenario.model
+    if model is None or model.experts is None:
+        return None
+    first, last = stage_bounds(scenario, stage)
+    return next((layer for layer in range(first, last + 1) if model.is_moe(layer)), None)

@@ -1,0 +1,114 @@
+"""Where the token is after each hop: its row, its parts, its copies, and the K/V it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layouts.scene.scene import Marks
+from tracer.memory.kv import kv_tps
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import HopKind, Part, Role
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Hop
+    from tracer.trip.trip import Trip
+
+Dots = dict[int, str]
+_SPLIT = frozenset({HopKind.ALL_GATHER, HopKind.HEAD_COPY})
+
+
+def trip_marks(trip: Trip) -> Iterator[Marks]:
+    """Marks after each hop, in order: they follow the trip's own home, stage by stage."""
+    places = _Places.of(trip.scenario)
+    dots: Dots = {}
+    seen: set[int] = set()
+    last = len(trip.hops) - 1
+    for index, hop in enumerate(trip.hops):
+        dots = places.after(hop, dots)
+        owners = places.kv_owners(hop, final=index == last)
+        copies = _kv_copies(hop, owners)
+        new = hop.touched - seen
+        seen |= new
+        yield Marks(tuple(sorted(dots.items())), owners, copies, relays_of(hop), tuple(sorted(new)))
+
+
+def relays_of(hop: Hop) -> tuple[int, ...]:
+    """Ranks that pass a copy on, or sum results for others."""
+    found = [t.src for t in hop.transfers if t.role in (Role.FORWARD, Role.SUM)]
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """By stage: the token's home, its TP group, and the ranks of it that keep the token's K/V."""
+
+    whole_at_home: bool
+    homes: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    owners: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> _Places:
+        """The places of a scenario's token, stage by stage."""
+        mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
+        homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
+        groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
+        owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
+        return cls(scenario.plan.sp == Sp.MEGATRON, homes, groups, owners)
+
+    def rest(self, stage: int) -> Dots:
+        """The row between blocks: whole at home, or on every TP rank without SP."""
+        home = self.homes[stage]
+        if self.whole_at_home:
+            return {home: "home"}
+        return {rank: "home" if rank == home else "part" for rank in self.groups[stage]}
+
+    def after(self, hop: Hop, dots: Dots) -> Dots:
+        """Dots after a hop, from those before it."""
+        if hop.kind in _SPLIT and hop.part is not Part.MOE:
+            return dict.fromkeys(self.groups[hop.stage], "part")
+        if hop.kind is HopKind.DISPATCH:
+            return _after_dispatch(hop, dots)
+        if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
+            return self._while_decoding(hop)
+        if hop.kind is HopKind.PP_SEND:
+            return self.rest(hop.stage + 1)
+        if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
+            return dots
+        return self.rest(hop.stage)
+
+    def _while_decoding(self, hop: Hop) -> Dots:
+        """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
+        found: Dots = dict.fromkeys(self.groups[hop.stage], "part")
+        if hop.kind is HopKind.QUERY_SEND:
+            found |= {transfer.dst: "copy" for transfer in hop.transfers}
+        return found
+
+    def kv_owners(self, hop: Hop, *, final: bool) -> tuple[int, ...]:
+        """Keepers in the stage, from its first hop in a layer on (K/V is written before attention).
+
+        A last stage in which nothing travels has no hop of its own: the trip's last one stands for it.
+        """
+        found = self.owners[hop.stage] if hop.layer else ()
+        return tuple(dict.fromkeys((*found, *self.owners[-1]))) if final else found
+
+
+def _after_dispatch(hop: Hop, dots: Dots) -> Dots:
+    """Copies stand at every GPU that received one; a relay that only forwards keeps none."""
+    found = dict(dots)
+    for transfer in hop.transfers:
+        found.setdefault(transfer.dst, "copy")
+    for relay in relays_of(hop):
+        if found.get(relay) == "copy":
+            found[relay] = "relay"
+    return found
+
+
+def _kv_copies(hop: Hop, owners: tuple[int, ...]) -> tuple[int, ...]:
+    if hop.kind is not HopKind.KV_EXCHANGE:
+        return ()
+    found = {transfer.dst for transfer in hop.transfers}
+    return tuple(sorted(found - set(owners)))

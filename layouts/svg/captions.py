@@ -1,0 +1,42 @@
+"""The words above a picture: what it shows, and the counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layouts.scene.labels import plural
+from layouts.words.together import link_text
+from tracer.display import format_bytes
+
+if TYPE_CHECKING:
+    from layouts.scene.scene import HopScene, Scene
+
+
+def trip_title(scene: Scene) -> str:
+    """Title of a picture of the whole trip."""
+    several = f" · {plural(len(scene.tokens), 'token')}" if scene.tokens else ""
+    return f"{scene.name}{several} · the whole trip"
+
+
+def hop_title(hop: HopScene) -> str:
+    """A hop's layer and name."""
+    return (f"layer {hop.layer} · " if hop.layer else "") + hop.words.title
+
+
+def counters(scene: Scene, hop: HopScene) -> str:
+    """Running totals after a hop; several tokens share collectives, so their comm ops are not summed."""
+    last = f"{format_bytes(hop.bytes)}" if hop.comm_ops is None else f"{hop.comm_ops} comm ops"
+    return (
+        f"{hop.gpus_touched} of {scene.world_size:,} GPUs · {hop.node_crossings} {scene.island_word} "
+        f"crossings · {last}"
+    )
+
+
+def busiest_line(scene: Scene, hop: HopScene | None) -> str:
+    """The busiest link of a hop, or of the whole trip; empty when nothing moves, or for one token."""
+    link = scene.busiest
+    if hop is not None:
+        link = hop.together.busiest if hop.together else None
+    if link is None:
+        return ""
+    return f"busiest link {'of this hop' if hop else 'of the trip'}: {link_text(link)}"

@@ -1,0 +1,92 @@
+"""Pixels of our own SVG: PNG by resvg, GIF frames by Pillow. No browser."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from layouts.scene.palette import LIGHT, TOKENS
+from layouts.svg.map import render_svg
+from tracer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from layouts.scene.scene import Scene
+
+PNG_ZOOM = 2
+GIF_MILLISECONDS, GIF_LAST_MILLISECONDS = 1_200, 4_000
+MAX_GIF_HOPS = 80
+
+
+def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> bytes:
+    """A PNG of a hop, or of the whole trip, ``zoom`` pixels a unit; light colours.
+
+    Raises:
+        ConfigError: when resvg is not installed.
+    """
+    return png_of_svg(render_svg(scene, hop, "light"), zoom)
+
+
+def png_of_svg(svg: str, zoom: int) -> bytes:
+    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels a unit.
+
+    Raises:
+        ConfigError: when resvg is not installed.
+    """
+    try:
+        import resvg_py
+    except ModuleNotFoundError as error:
+        raise _missing("resvg", ".png") from error
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom))
+
+
+def to_gif(scene: Scene, hop: int | None = None) -> bytes:
+    """One frame a hop and one of the whole trip, over and over; with ``hop``, the trip up to it.
+
+    Raises:
+        ConfigError: when Pillow or resvg is not installed, or the trip has over ``MAX_GIF_HOPS`` hops.
+    """
+    last = len(scene.hops) - 1 if hop is None else hop
+    if last >= MAX_GIF_HOPS:
+        rule = f"a GIF has room for {MAX_GIF_HOPS} hops"
+        raise ConfigError(
+            "--to .gif", f"{last + 1} hops", rule, "give --hop for the trip up to one, or .html"
+        )
+    image = _pillow()
+    hops: list[int | None] = list(range(last + 1))
+    shown = [*hops, None] if hop is None else hops
+    fills = [fill for fill, _ in TOKENS] if scene.tokens else []
+    palette = _palette(image, [*LIGHT.values(), *fills])
+    frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
+    times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]
+    out = io.BytesIO()
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0)
+    return out.getvalue()
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise _missing("Pillow", ".gif") from error
+    return Image
+
+
+def _frame(image: Any, palette: Any, png: bytes) -> Any:
+    picture = image.open(io.BytesIO(png)).convert("RGB")
+    return picture.quantize(palette=palette, dither=image.Dither.NONE)
+
+
+def _palette(image: Any, colours: list[str]) -> Any:
+    """The picture's own colours and their blends with white, so that each keeps its meaning in a GIF."""
+    table: list[int] = []
+    for colour in colours:
+        channels = bytes.fromhex(colour[1:])
+        for share in (1.0, 0.8, 0.6, 0.4, 0.2):
+            table += [round(share * value + (1 - share) * 255) for value in channels]
+    palette = image.new("P", (1, 1))
+    palette.putpalette(table)
+    return palette
+
+
+def _missing(package: str, ending: str) -> ConfigError:
+    return ConfigError("--to", ending, f"needs {package}", "install it: pip install 'tokentrip[app]'")

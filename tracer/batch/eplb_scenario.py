@@ -1,0 +1,135 @@
+"""EPLB for a scenario: loads of a census in, slot tables out, and the census again with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracer.batch.census.report import balance
+from tracer.batch.census.run import part_of
+from tracer.batch.census.take import take_census
+from tracer.batch.eplb import Replication, check_slots, rebalance
+from tracer.errors import ConfigError
+from tracer.mesh.cluster import islands_of
+from tracer.scenario.placement import Placement
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracer.batch.census.homes import TokenHomes
+    from tracer.batch.census.result import Census
+    from tracer.batch.census.run import Progress
+    from tracer.batch.picks.source import PickSource
+    from tracer.scenario.scenario import Scenario
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Rebalanced:
+    """A scenario before and after: the replication, and a census of the same picks with each placement.
+
+    The plan shares an expert's load evenly over its replicas; tokens go to the nearest replica, so the
+    census after may be less even than planned.
+    """
+
+    replication: Replication
+    scenario: Scenario
+    before: Census
+    after: Census
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; ``placement`` is what a scenario file takes."""
+        layers = self.before.layers
+        return {
+            "schema": SCHEMA,
+            "policy": self.replication.policy,
+            "placement": {
+                "kind": "table",
+                "slots": self.replication.slots[0].tolist(),
+                "slots_by_layer": {
+                    str(layer): row.tolist()
+                    for layer, row in zip(layers, self.replication.slots, strict=True)
+                },
+            },
+            "replicas": self.replication.replicas.tolist(),
+            "planned_gpu_load": self.replication.gpu_load.tolist(),
+            "planned": {
+                "gpu_imbalance": float(self.replication.balance().mean()),
+                "worst_layer": float(self.replication.balance().max()),
+            },
+            "before": _summary(self.before),
+            "after": _summary(self.after),
+        }
+
+
+def _summary(census: Census) -> dict[str, Any]:
+    """Loads and bytes of one census; imbalance is the mean over layers of a layer's max/mean."""
+    by_layer = [balance(part.traffic.gpu_load)["max_over_mean"] or 1.0 for part in census.parts]
+    return {
+        "gpu_imbalance": float(np.mean(by_layer)),
+        "worst_layer": max(by_layer),
+        "gpu_load": census.gpu_load.tolist(),
+        "bytes_by_tier": census.bytes_by_tier("dispatch"),
+        "combine_bytes_by_tier": census.bytes_by_tier("combine"),
+    }
+
+
+def rebalanced(
+    scenario: Scenario,
+    picks: PickSource,
+    *,
+    slots: int,
+    groups: int | None = None,
+    homes: TokenHomes | None = None,
+    threads: int = 2,
+    progress: Progress | None = None,
+) -> Rebalanced:
+    """Replicate and pack a scenario's experts by the loads of these picks.
+
+    ``groups`` is the model's expert groups unless given (1 without any, which is the global policy on
+    several nodes).
+
+    Raises:
+        ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
+    """
+    check_slots(slots, picks.layers)
+    first, second = (None, None) if progress is None else (part_of(progress, 0, 2), part_of(progress, 1, 2))
+    before = take_census(scenario, picks, homes=homes, by_layer=True, threads=threads, progress=first)
+    loads = np.stack([part.traffic.load for part in before.parts]).astype(np.float64)
+    found = rebalance(
+        loads,
+        slots=slots,
+        groups=groups or scenario.need_model().expert_groups or 1,
+        nodes=_nodes(scenario),
+        gpus=scenario.mesh.size_of("ep"),
+    )
+    moved = with_slots(scenario, before.layers, found.slots)
+    after = take_census(moved, picks, homes=homes, by_layer=True, threads=threads, progress=second)
+    return Rebalanced(found, moved, before, after)
+
+
+def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.int64]) -> Scenario:
+    """The scenario with a slot table of its own in each of the layers; the first serves any other."""
+    ep, experts = scenario.mesh.size_of("ep"), scenario.placement_of(layers[0]).experts
+    tables = [Placement.table(row.tolist(), ep, experts) for row in slots]
+    by_layer = tuple(zip(layers, tables, strict=True))
+    return replace(scenario, placement=tables[0], layer_placements=by_layer)
+
+
+def _nodes(scenario: Scenario) -> int:
+    """Islands of a dispatch group; its EP ranks must fill one after the other."""
+    ranks = scenario.mesh.groups("dispatch")[0]
+    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    islands = islands_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
+    nodes = len(np.unique(islands))
+    if len(np.flatnonzero(np.diff(islands))) != nodes - 1 or scenario.mesh.size_of("ep") % nodes:
+        raise ConfigError(
+            "mesh.ep",
+            scenario.mesh.size_of("ep"),
+            "has EP ranks that do not fill one island after the other",
+            "take an order that keeps neighbouring EP ranks on one island",
+        )
+    return nodes

@@ -1,0 +1,101 @@
+"""How much room a request's K/V takes on each GPU that keeps some, and how much is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.errors import ConfigError
+from tracer.memory.kv_owners import KvShare, check_replica_listable, kv_share
+from tracer.memory.residency import hbm_bytes, residency_of
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class KvRoom:
+    """One rank's share of the K/V of a replica's requests.
+
+    ``share`` is what it keeps of one request; ``free_bytes`` is the memory that weights leave
+    (``tracer.memory.residency``), or all of it when the model does not state what they take; None when the
+    scenario names no hardware. Activations and the framework's own memory are not taken off.
+    """
+
+    share: KvShare
+    requests: int
+    free_bytes: int | None
+    weights_known: bool = True
+
+    @property
+    def rank(self) -> int:
+        """The GPU."""
+        return self.share.rank
+
+    @property
+    def positions(self) -> int:
+        """Positions that it keeps of a request."""
+        return self.share.positions
+
+    @property
+    def bytes_per_position(self) -> int:
+        """Bytes of one position in the layers of its stage."""
+        return self.share.bytes_per_position
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of the K/V of all requests."""
+        return self.share.bytes * self.requests
+
+    @property
+    def left_bytes(self) -> int | None:
+        """Memory that the K/V leaves; negative when it does not fit."""
+        return None if self.free_bytes is None else self.free_bytes - self.kv_bytes
+
+    @property
+    def positions_left(self) -> int | None:
+        """Further positions whose share of K/V would fit."""
+        return None if self.left_bytes is None else max(0, self.left_bytes) // self.bytes_per_position
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "rank": self.rank,
+            "positions": self.positions,
+            "requests": self.requests,
+            "bytes_per_position": self.bytes_per_position,
+            "kv_bytes": self.kv_bytes,
+            "free_bytes": self.free_bytes,
+            "weights_known": self.weights_known,
+            "left_bytes": self.left_bytes,
+            "positions_left": self.positions_left,
+        }
+
+
+def kv_room(scenario: Scenario, context: int | None = None, requests: int = 1) -> tuple[KvRoom, ...]:
+    """Room on every rank of the token's replica, all stages, for ``requests`` like the scenario's own.
+
+    ``context`` positions are cached for each (None: the prompt; in decode also the new ones up to the token).
+
+    Raises:
+        ConfigError: for a replica of too many ranks to list.
+    """
+    check_replica_listable(scenario)
+    mesh = scenario.mesh
+    firsts = [mesh.rank(tp=0, cp=0, dp=scenario.replica, pp=stage) for stage in range(mesh.stages)]
+    return tuple(
+        KvRoom(kv_share(scenario, rank, context), requests, *_free(scenario, rank))
+        for first in firsts
+        for rank in mesh.group(first, "replica")
+    )
+
+
+def _free(scenario: Scenario, rank: int) -> tuple[int | None, bool]:
+    """(memory that a rank's weights leave, whether the weights are known)."""
+    whole = hbm_bytes(scenario)
+    if whole is None:
+        return None, True
+    try:
+        return residency_of(scenario, rank).free_bytes, True
+    except ConfigError:
+        return whole, False

@@ -1,0 +1,210 @@
+"""The layers of a pipeline stage: how many are dense, how many have experts, and where those are placed.
+
+Which part of the model a GPU has: layers, heads, slices of FFNs, expert slots, vocabulary rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracer.scenario.plan import Contract
+
+if TYPE_CHECKING:
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.placement import Placement
+    from tracer.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class StageLayers:
+    """Layers ``first`` to ``last`` (from 1), counted by kind.
+
+    ``own`` are the MoE layers that have a slot table of their own; ``common`` is the placement of the
+    others, None where there are none.
+    """
+
+    stage: int
+    first: int
+    last: int
+    dense: int
+    moe: int
+    common: Placement | None
+    own: tuple[tuple[int, Placement], ...]
+    is_last_stage: bool
+
+    @property
+    def count(self) -> int:
+        """Number of layers."""
+        return self.last - self.first + 1
+
+    @property
+    def placements(self) -> tuple[tuple[Placement, int], ...]:
+        """(placement, number of MoE layers so placed), the common one first."""
+        common = () if self.common is None else ((self.common, self.moe - len(self.own)),)
+        return common + tuple((placement, 1) for _, placement in self.own)
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What decides the weights of a stage: stages with equal content hold alike."""
+        return (
+            self.dense,
+            self.moe,
+            tuple((layer - self.first, placement) for layer, placement in self.own),
+            self.stage == 0,
+            self.is_last_stage,
+        )
+
+
+def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
+    """Every stage's layers, stage 0 first.
+
+    Raises:
+        ConfigError: when the scenario has no model.
+    """
+    scenario.need_model()
+    done = 0
+    for stage, count in enumerate(scenario.stage_layers):
+        yield _stage(scenario, stage, done + 1, done + count)
+        done += count
+
+
+def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
+    """One stage's layers.
+
+    Raises:
+        ConfigError: when the scenario has no model.
+    """
+    scenario.need_model()
+    done = sum(scenario.stage_layers[:stage])
+    return _stage(scenario, stage, done + 1, done + scenario.stage_layers[stage])
+
+
+def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers:
+    model = scenario.need_model()
+    dense = _dense_between(model, first, last)
+    moe = last - first + 1 - dense
+    own = tuple(
+        (layer, placement)
+        for layer, placement in scenario.layer_placements
+        if first <= layer <= last and model.is_moe(layer)
+    )
+    common = scenario.placement if moe > len(own) else None
+    return StageLayers(stage, first, last, dense, moe, common, own, stage == scenario.mesh.stages - 1)
+
+
+def _dense_between(model: ModelSpec, first: int, last: int) -> int:
+    """Layers from ``first`` to ``last`` without experts; the same cost for any depth."""
+    if model.experts is None:
+        return last - first + 1
+    dense = model.dense_layers
+    if isinstance(dense, int):
+        return max(0, min(last, dense) - first + 1)
+    return bisect_right(dense, last) - bisect_left(dense, first)
+
+
+_WHY = "say what a GPU holds"
+
+
+def cut(length: int, parts: int, index: int) -> range:
+    """Part ``index`` of ``length`` cut as evenly as can be, the first parts taking one more.
+
+    >>> [len(cut(10, 4, index)) for index in range(4)]
+    [3, 3, 2, 2]
+    """
+    share, extra = divmod(length, parts)
+    start = index * share + min(index, extra)
+    return range(start, start + share + (index < extra))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShare:
+    """One GPU's part of the model, as ranges of whole things.
+
+    ``query_heads`` and ``kv_heads`` of the model's heads; ``kv_heads`` is None with MLA, whose latent is
+    whole on every TP rank. ``kv_replicas`` GPUs of a TP group hold the same KV head. ``dense_hidden``,
+    ``shared_hidden`` and ``expert_hidden`` are slices of the FFNs' inner width, None where the stage has
+    no such FFN. ``embedding`` and ``lm_head`` are vocabulary rows, None on stages without them, and empty
+    where all of a slice is padding; ``vocab_slice`` is a slice's rows with its padding.
+    """
+
+    rank: int
+    layers: StageLayers
+    ep_rank: int
+    query_heads: range
+    kv_heads: range | None
+    kv_replicas: int
+    dense_hidden: range | None
+    shared_hidden: range | None
+    expert_hidden: range | None
+    embedding: range | None
+    lm_head: range | None
+    vocab_slice: int
+
+
+def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None) -> ModelShare:
+    """The part of the model that a rank has; ``layers`` saves looking up its stage's.
+
+    Raises:
+        ConfigError: for a rank outside the mesh, or a size the model does not state.
+    """
+    mesh, model = scenario.mesh, scenario.need_model()
+    at = mesh.coordinates(rank)
+    tp, tp_size = at["tp"], mesh.size_of("tp")
+    layers = layers if layers is not None else layers_of_stage(scenario, at["pp"])
+    kv_parts = tp_size if model.mla else min(tp_size, model.need("kv_heads", _WHY))
+    dense_tp = scenario.dense_tp
+    return ModelShare(
+        rank=rank,
+        layers=layers,
+        ep_rank=at["ep"],
+        query_heads=cut(model.need("heads", _WHY), tp_size, tp),
+        kv_heads=None if model.mla else cut(model.need("kv_heads", _WHY), kv_parts, tp * kv_parts // tp_size),
+        kv_replicas=tp_size if model.mla else tp_size // kv_parts,
+        dense_hidden=_width(scenario, "dense_hidden", layers.dense, dense_tp, tp if dense_tp > 1 else 0),
+        shared_hidden=_shared(scenario, layers, tp),
+        expert_hidden=_experts(scenario, layers, at),
+        embedding=_embedding(scenario, tp) if layers.stage == 0 else None,
+        lm_head=_vocab_rows(scenario, tp) if layers.is_last_stage else None,
+        vocab_slice=_vocab_slice(scenario),
+    )
+
+
+def _width(scenario: Scenario, size: str, layers: int, parts: int, index: int) -> range | None:
+    """A slice of an FFN's inner width, None where no layer has such an FFN."""
+    return cut(scenario.need_model().need(size, _WHY), parts, index) if layers else None
+
+
+def _shared(scenario: Scenario, layers: StageLayers, tp: int) -> range | None:
+    """The slice of the shared experts' FFN; None also where they are routed, for they then take slots."""
+    plan = scenario.plan
+    if not scenario.need_model().shared_experts or plan.shared_routed:
+        return None
+    parts, index = (scenario.mesh.size_of("tp"), tp) if plan.shared_tp else (1, 0)
+    return _width(scenario, "shared_hidden", layers.moe, parts, index)
+
+
+def _experts(scenario: Scenario, layers: StageLayers, at: dict[str, int]) -> range | None:
+    """The slice of every expert in a slot: over etp, or over the replica's TP ranks."""
+    axis = "tp" if scenario.plan.contract == Contract.TP else "etp"
+    return _width(scenario, "expert_hidden", layers.moe, scenario.mesh.size_of(axis), at[axis])
+
+
+def _vocab_slice(scenario: Scenario) -> int:
+    """Vocabulary rows of a slice over TP, padding included."""
+    return -(-scenario.need_model().need("vocab", _WHY) // scenario.mesh.size_of("tp"))
+
+
+def _vocab_rows(scenario: Scenario, tp: int) -> range:
+    """The vocabulary's own rows in a TP rank's slice."""
+    vocab, share = scenario.need_model().need("vocab", _WHY), _vocab_slice(scenario)
+    return range(min(tp * share, vocab), min((tp + 1) * share, vocab))
+
+
+def _embedding(scenario: Scenario, tp: int) -> range:
+    """Rows of the embedding: all of them, or a slice where it is ``vocab_parallel``."""
+    if scenario.plan.embedding == "replicated":
+        return range(scenario.need_model().need("vocab", _WHY))
+    return _vocab_rows(scenario, tp)

@@ -1,0 +1,265 @@
+"""Slices of one weight matrix that lie on a GPU: their shape, how many, and how often the mesh has them.
+
+The experts in a GPU's slots.
+
+Embedding and output head on a GPU.
+
+The weights a GPU holds, matrix by matrix.
+
+Column-parallel matrices (q, k, v, gate, up, and the up-projections of MLA's latents) are cut by rows,
+row-parallel ones (o, down) by columns, over TP, as Megatron, vLLM and SGLang do; MLA's down-projections,
+routers and norms are whole on every rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracer.model.parameters import part_format
+from tracer.model.weight_format import WeightFormat, stored_bytes
+from tracer.model.weights import Part, WeightMatrix, weight_matrices
+from tracer.scenario.plan import Contract
+
+if TYPE_CHECKING:
+    from tracer.memory.share import ModelShare
+    from tracer.scenario.placement import Placement
+    from tracer.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """``count`` slices of one shape ``[rows, columns]`` on one GPU, for instance one a layer.
+
+    ``held_by`` is how many times the whole mesh holds each of them, and ``why`` says so in words;
+    ``padding`` are elements of a slice that are no parameters (the vocabulary is padded to TP).
+    """
+
+    part: Part
+    name: str
+    rows: int
+    columns: int
+    count: int
+    held_by: int
+    why: str
+    bytes: int
+    padding: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of all slices together."""
+        return self.count * (self.rows * self.columns - self.padding)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How many times the mesh holds a slice, and why."""
+
+    held_by: int
+    why: str
+
+
+def copies(reason: str, *factors: tuple[str, int]) -> Copies:
+    """Copies along several axes at once.
+
+    >>> copies("heads over tp 2", ("cp", 2), ("dp", 4)).why
+    'heads over tp 2; the same on cp 2 × dp 4'
+    """
+    held_by, named = 1, []
+    for name, number in factors:
+        held_by *= number
+        if number > 1:
+            named.append(f"{name} {number}")
+    return Copies(
+        held_by, f"{reason}; " + (f"the same on {' × '.join(named)}" if named else "held here alone")
+    )
+
+
+def stage_copies(scenario: Scenario, reason: str, in_tp: int) -> Copies:
+    """Copies of a slice that ``in_tp`` ranks of each TP group hold: on every cp and dp of the stage."""
+    mesh = scenario.mesh
+    return copies(reason, ("tp", in_tp), ("cp", mesh.size_of("cp")), ("dp", mesh.size_of("dp")))
+
+
+def hold(
+    scenario: Scenario,
+    part: Part,
+    name: str,
+    shape: tuple[int, int],
+    count: int,
+    shared: Copies,
+    *,
+    padding: int = 0,
+    stored_as: Part | None = None,
+) -> Holding:
+    """A holding, its bytes as the model stores the part (else in the scenario's weights dtype).
+
+    ``stored_as`` is another part whose storage it has. A slice that cuts through a block of a block format
+    has scales for the block it cut.
+    """
+    plain = WeightFormat(scenario.dtype.weights)
+    stored = stored_bytes(part_format(scenario.need_model(), stored_as or part, plain), *shape)
+    return Holding(part, name, *shape, count, shared.held_by, shared.why, count * stored, padding)
+
+
+def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    """One holding for each number of slots that an expert has in the group; shared ones apart.
+
+    Every EP group (edp) has all slots; a slot has an etp-th of its expert. A shared expert that is routed
+    is stored as routed ones are.
+    """
+    if not share.expert_hidden:
+        return
+    counts: Counter[tuple[Part, int]] = Counter()
+    for placement, layers in share.layers.placements:
+        for kind, held in _by_slots(scenario, share, placement).items():
+            counts[kind] += layers * held
+    axis = "tp" if scenario.plan.contract == Contract.TP else "etp"
+    parts, edp = scenario.mesh.size_of(axis), scenario.mesh.size_of("edp")
+    reason = f"inner width over {axis} {parts}" if parts > 1 else "whole in a slot"
+    width = len(share.expert_hidden)
+    shape = (matrix.rows, width) if matrix.name == "down" else (width, matrix.columns)
+    for (part, slots), count in sorted(counts.items()):
+        shared = copies(reason, ("slots", slots), ("edp", edp))
+        yield hold(scenario, part, matrix.name, shape, count, shared, stored_as=Part.EXPERTS)
+
+
+def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Counter[tuple[Part, int]]:
+    """(part, slots an expert has) -> slots on this GPU."""
+    routed = scenario.always_picked.start
+    if placement.slots is not None:
+        return Counter(
+            (Part.EXPERTS if expert < routed else Part.SHARED, len(placement.ep_ranks_of(expert)))
+            for expert in placement.experts_on(share.ep_rank)
+        )
+    shared = sum(share.ep_rank in placement.ep_ranks_of(expert) for expert in scenario.always_picked)
+    return Counter({(Part.EXPERTS, 1): placement.slots_on(share.ep_rank) - shared, (Part.SHARED, 1): shared})
+
+
+def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    """The embedding on stage 0; the head's slice on the last stage.
+
+    Where the two are tied, the head of a lone stage reads the embedding, and over several stages the last
+    one has a copy of its own (Megatron ties them so).
+    """
+    tied = scenario.need_model().tie_embeddings
+    if matrix.part is Part.EMBEDDING and share.embedding is not None:
+        is_whole = scenario.plan.embedding == "replicated"
+        rows = len(share.embedding) if is_whole else share.vocab_slice
+        yield _rows(scenario, share.embedding, matrix, "embedding", rows, _embedding_copies(scenario))
+    second_copy = tied and scenario.mesh.stages > 1
+    if (matrix.part is Part.LM_HEAD or second_copy) and share.lm_head is not None:
+        name = "tied_head" if tied else "lm_head"
+        yield _rows(scenario, share.lm_head, matrix, name, share.vocab_slice, _head_copies(scenario))
+
+
+def _rows(
+    scenario: Scenario, real: range, matrix: WeightMatrix, name: str, rows: int, shared: Copies
+) -> Holding:
+    """``rows`` rows of the matrix, of which ``real`` are the vocabulary's."""
+    padding = (rows - len(real)) * matrix.columns
+    return hold(scenario, matrix.part, name, (rows, matrix.columns), 1, shared, padding=padding)
+
+
+def _embedding_copies(scenario: Scenario) -> Copies:
+    tp, is_whole = scenario.mesh.size_of("tp"), scenario.plan.embedding == "replicated"
+    reason = "whole" if is_whole else f"vocabulary over tp {tp}"
+    return _with_tied(
+        scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.mesh.stages - 1
+    )
+
+
+def _head_copies(scenario: Scenario) -> Copies:
+    reason = f"vocabulary over tp {scenario.mesh.size_of('tp')}"
+    return _with_tied(scenario, stage_copies(scenario, reason, 1), 0)
+
+
+def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
+    """The same with the tied matrix's copies on the other end of the pipeline."""
+    mesh = scenario.mesh
+    if not scenario.need_model().tie_embeddings or mesh.stages == 1:
+        return here
+    whole = other_stage == 0 and scenario.plan.embedding == "replicated"
+    there = mesh.size_of("cp") * mesh.size_of("dp") * (mesh.size_of("tp") if whole else 1)
+    return Copies(here.held_by + there, f"{here.why}; tied: {there} more on stage {other_stage}")
+
+
+_CUT_BY_COLUMNS = ("o", "down")
+_CUT_BY_HEADS = ("q", "q_b", "kv_b", "o")
+
+
+def held_weights(scenario: Scenario, share: ModelShare) -> tuple[Holding, ...]:
+    """Everything of the model that lies on a GPU, by part in the model's order.
+
+    Raises:
+        ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
+    """
+    found: list[Holding] = []
+    for matrix in weight_matrices(scenario.need_model()):
+        found += _HOLDERS.get(matrix.part, _whole)(scenario, share, matrix)
+    order = list(Part)
+    return tuple(sorted((each for each in found if each.count), key=lambda each: order.index(each.part)))
+
+
+def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    """Heads are cut over TP; the projections into latents are whole on each TP rank."""
+    tp = scenario.mesh.size_of("tp")
+    rows, columns = matrix.rows, matrix.columns
+    if matrix.name in _CUT_BY_HEADS:
+        shared = stage_copies(scenario, f"heads over tp {tp}", 1)
+        rows, columns = (rows, columns // tp) if matrix.name in _CUT_BY_COLUMNS else (rows // tp, columns)
+    elif share.kv_heads is not None:
+        few = ", which are more than KV heads" if share.kv_replicas > 1 else ""
+        shared = stage_copies(scenario, f"KV heads over tp {tp}{few}", share.kv_replicas)
+        rows = rows * share.kv_replicas // tp
+    else:
+        shared = stage_copies(scenario, "the projection into the latent is whole", tp)
+    yield hold(scenario, matrix.part, matrix.name, (rows, columns), share.layers.count, shared)
+
+
+def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    yield from _ffn(scenario, matrix, share.dense_hidden, share.layers.dense, scenario.dense_tp)
+
+
+def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    parts = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
+    yield from _ffn(scenario, matrix, share.shared_hidden, share.layers.moe, parts)
+
+
+def _ffn(
+    scenario: Scenario, matrix: WeightMatrix, inner: range | None, layers: int, parts: int
+) -> Iterator[Holding]:
+    """A matrix of a gated FFN whose inner width is cut over ``parts`` TP ranks."""
+    if inner:
+        tp = scenario.mesh.size_of("tp")
+        reason = f"inner width over tp {tp}" if parts > 1 else "whole"
+        width = len(inner)
+        shape = (matrix.rows, width) if matrix.name in _CUT_BY_COLUMNS else (width, matrix.columns)
+        yield hold(
+            scenario, matrix.part, matrix.name, shape, layers, stage_copies(scenario, reason, tp // parts)
+        )
+
+
+def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+    """Routers and norms."""
+    layers = share.layers
+    counts = {
+        "router": layers.moe,
+        "shared_gate": layers.moe,
+        "latent_norm": layers.count,
+        "norm": 2 * layers.count + layers.is_last_stage,
+    }
+    shared = stage_copies(scenario, "whole", scenario.mesh.size_of("tp"))
+    yield hold(scenario, matrix.part, matrix.name, (matrix.rows, matrix.columns), counts[matrix.name], shared)
+
+
+_HOLDERS = {
+    Part.EMBEDDING: held_vocabulary,
+    Part.LM_HEAD: held_vocabulary,
+    Part.ATTENTION: _attention,
+    Part.DENSE: _dense,
+    Part.SHARED: _shared,
+    Part.EXPERTS: held_experts,
+}

@@ -1,0 +1,256 @@
+"""The machines: nodes, NVLink islands, rails, link tiers, and which rank sits where.
+
+Where arrays of ranks sit: islands and indices, and the share of a group's messages that leave one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import ConfigError, whole_number
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import NDArray
+
+    from tracer.mesh.grid import IntArray
+
+    Int64s = NDArray[np.int64]
+
+
+MAX_GRAPH_RANKS = 1 << 16
+
+
+class Tier(StrEnum):
+    """Which link a transfer takes: NVLink inside an island, InfiniBand between islands."""
+
+    NVLINK = "nvlink"
+    IB = "ib"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of one GPU: bytes a second in ONE direction, and the latency of a message in seconds."""
+
+    bytes_per_s: float
+    latency_s: float = 0.0
+
+
+H100_NVLINK = Link(450e9)
+NDR_IB = Link(50e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``world_size`` ranks on nodes of ``gpus_per_node``; the last node may be partly empty.
+
+    An island is an NVLink domain of ``nodes_per_island`` whole nodes. ``placement``, when given, lists
+    (node, local index) of every rank; without it rank r sits at (r // gpus_per_node, r % gpus_per_node).
+
+    >>> cluster = Cluster(world_size=32, gpus_per_node=8)
+    >>> cluster.node_of(11), cluster.local_index(11), str(cluster.tier(11, 3)), cluster.rank_at(0, 3)
+    (1, 3, 'ib', 3)
+
+    Raises:
+        ConfigError: when the nodes do not fit the ranks, or a placement repeats or leaves the nodes.
+    """
+
+    world_size: int
+    gpus_per_node: int = 8
+    nodes: int | None = None
+    nodes_per_island: int = 1
+    nvlink: Link = H100_NVLINK
+    ib: Link = NDR_IB
+    hardware: str | None = None
+    placement: tuple[tuple[int, int], ...] | None = None
+    _rank_at: dict[tuple[int, int], int] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        whole_number("cluster.gpus_per_node", self.gpus_per_node)
+        whole_number("cluster.nodes_per_island", self.nodes_per_island)
+        needed = -(-self.world_size // self.gpus_per_node)
+        if self.nodes is None:
+            object.__setattr__(self, "nodes", needed)
+        whole_number("cluster.nodes", self.nodes)
+        for name, link in (("nvlink", self.nvlink), ("ib", self.ib)):
+            _check_link(name, link)
+        if self.placement is not None:
+            object.__setattr__(self, "_rank_at", self._checked_placement(self.placement))
+        elif self.nodes != needed:
+            self._refuse_size(needed)
+
+    def _refuse_size(self, needed: int) -> None:
+        gpus = (self.nodes or 0) * self.gpus_per_node
+        raise ConfigError(
+            "cluster.nodes",
+            self.nodes,
+            f"x {self.gpus_per_node} GPUs a node is {gpus}, but the mesh's tp·cp·dp·pp is {self.world_size}",
+            f"try nodes = {needed}, or sizes that multiply to {gpus}",
+        )
+
+    def _checked_placement(self, placement: tuple[tuple[int, int], ...]) -> dict[tuple[int, int], int]:
+        """Inverse of the placement, by (island, index within it)."""
+        if len(placement) != self.world_size:
+            raise ConfigError(
+                "cluster.placement",
+                f"{len(placement)} entries",
+                f"must give [node, local] for each of the {self.world_size} ranks",
+                "add or drop entries",
+            )
+        found: dict[tuple[int, int], int] = {}
+        for rank, (node, local) in enumerate(placement):
+            if not (0 <= node < (self.nodes or 0) and 0 <= local < self.gpus_per_node):
+                raise ConfigError(
+                    f"cluster.placement[{rank}]",
+                    [node, local],
+                    f"must lie on {self.nodes} nodes of {self.gpus_per_node} GPUs",
+                    "mend the entry, or raise cluster.nodes or gpus_per_node",
+                )
+            place = (node // self.nodes_per_island, node % self.nodes_per_island * self.gpus_per_node + local)
+            if place in found:
+                raise ConfigError(
+                    f"cluster.placement[{rank}]",
+                    [node, local],
+                    f"is taken by rank {found[place]}",
+                    "use each GPU once",
+                )
+            found[place] = rank
+        return found
+
+    @property
+    def islands(self) -> int:
+        """Number of NVLink domains."""
+        return -(-(self.nodes or 0) // self.nodes_per_island)
+
+    @property
+    def gpus_per_island(self) -> int:
+        """GPUs in a full NVLink domain."""
+        return self.gpus_per_node * self.nodes_per_island
+
+    @property
+    def island_word(self) -> str:
+        """What the log calls an island: ``node`` unless islands are larger."""
+        return "node" if self.nodes_per_island == 1 else "island"
+
+    def node_of(self, rank: int) -> int:
+        """Node a rank sits on."""
+        return self.placement[rank][0] if self.placement is not None else rank // self.gpus_per_node
+
+    def local_index(self, rank: int) -> int:
+        """Place of a rank within its node."""
+        return self.placement[rank][1] if self.placement is not None else rank % self.gpus_per_node
+
+    def island_of(self, rank: int) -> int:
+        """NVLink domain of a rank."""
+        if self.placement is None:
+            return rank // self.gpus_per_node // self.nodes_per_island
+        return self.placement[rank][0] // self.nodes_per_island
+
+    def island_index(self, rank: int) -> int:
+        """Place of a rank within its island; ranks with one index form a rail."""
+        return self.node_of(rank) % self.nodes_per_island * self.gpus_per_node + self.local_index(rank)
+
+    def rank_at(self, island: int, index: int) -> int | None:
+        """The rank at a place of an island, or None when no rank sits there."""
+        if self._rank_at is not None:
+            return self._rank_at.get((island, index))
+        rank = island * self.gpus_per_island + index
+        return rank if rank < self.world_size else None
+
+    def tier(self, source: int, destination: int) -> Tier:
+        """Link tier between two ranks."""
+        return Tier.NVLINK if self.island_of(source) == self.island_of(destination) else Tier.IB
+
+    def link(self, tier: str) -> Link:
+        """The link of a tier."""
+        return self.nvlink if tier == Tier.NVLINK else self.ib
+
+    def graph(self) -> nx.Graph[object]:
+        """The cluster as a networkx graph: ranks, one NVSwitch an island, one switch a rail.
+
+        Edges carry ``tier``, ``bytes_per_s`` (one direction) and ``latency_s``.
+
+        Raises:
+            ConfigError: above ``MAX_GRAPH_RANKS`` ranks.
+        """
+        import networkx as nx
+
+        if self.world_size > MAX_GRAPH_RANKS:
+            raise ConfigError(
+                "world_size",
+                self.world_size,
+                f"is more than the {MAX_GRAPH_RANKS:,} ranks a graph may hold",
+                "draw a part",
+            )
+        graph: nx.Graph[object] = nx.Graph()
+        for rank in range(self.world_size):
+            island, index = self.island_of(rank), self.island_index(rank)
+            graph.add_node(
+                rank, node=self.node_of(rank), local=self.local_index(rank), island=island, rail=index
+            )
+            for switch, tier in ((f"nvswitch {island}", Tier.NVLINK), (f"rail {index}", Tier.IB)):
+                link = self.link(tier)
+                graph.add_edge(
+                    rank, switch, tier=str(tier), bytes_per_s=link.bytes_per_s, latency_s=link.latency_s
+                )
+        return graph
+
+
+def _check_link(name: str, link: Link) -> None:
+    _check_rate(f"cluster.{name}_bytes_per_s", link.bytes_per_s, above_zero=True)
+    _check_rate(f"cluster.{name}_latency_s", link.latency_s, above_zero=False)
+
+
+def _check_rate(field: str, value: object, *, above_zero: bool) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < float("inf") or (above_zero and value == 0):  # type: ignore[operator]
+        rule = f"must be a finite number {'above 0' if above_zero else 'of 0 or more'}"
+        raise ConfigError(field, value, rule, "leave it out for the hardware's rate")
+
+
+def islands_of(cluster: Cluster, ranks: IntArray) -> Int64s:
+    """NVLink island of each rank, in the shape of ``ranks``."""
+    wide: Int64s = ranks.astype(np.int64)
+    if cluster.placement is None:
+        found: Int64s = wide // cluster.gpus_per_island
+        return found
+    nodes = np.array([node for node, _ in cluster.placement], np.int64)
+    found = nodes[wide] // cluster.nodes_per_island
+    return found
+
+
+def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
+    """Place of each rank within its island, in the shape of ``ranks``."""
+    wide: Int64s = ranks.astype(np.int64)
+    if cluster.placement is None:
+        found: Int64s = wide % cluster.gpus_per_island
+        return found
+    table: Int64s = np.array(cluster.placement, np.int64)
+    nodes: Int64s = table[wide, 0]
+    local: Int64s = table[wide, 1]
+    return nodes % cluster.nodes_per_island * cluster.gpus_per_node + local
+
+
+def pair_crossing_share(islands: Int64s) -> float:
+    """Share of ordered pairs of different members that sit on different islands.
+
+    ``islands``: ``[groups, members]``, island of each member. 0 for groups of one.
+    """
+    groups, members = islands.shape
+    if members == 1:
+        return 0.0
+    keys = islands + np.arange(groups, dtype=np.int64)[:, None] * (int(islands.max(initial=0)) + 1)
+    _, counts = np.unique(keys, return_counts=True)
+    together = int((counts.astype(np.int64) * (counts - 1)).sum())
+    return float(1.0 - together / (groups * members * (members - 1)))
+
+
+def ring_crossing_share(islands: Int64s) -> float:
+    """Share of links i -> i+1 (mod members) whose ends sit on different islands; ``[groups, members]``."""
+    if islands.shape[1] == 1:
+        return 0.0
+    return float(np.mean(islands != np.roll(islands, -1, axis=1)))

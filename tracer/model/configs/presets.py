@@ -1,0 +1,62 @@
+"""Real models that ship with the package, each with where its config.json was read."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from tracer.errors import ConfigError, nearest
+from tracer.model.configs.reader import (
+    REFUSAL_FIX,
+    REFUSED_MODEL_TYPES,
+    REFUSED_PRESETS,
+    ReadModel,
+    read_config,
+)
+from tracer.model.spec import ModelSpec
+
+
+def model_preset_names() -> tuple[str, ...]:
+    """Names of the models that ship, sorted.
+
+    >>> "deepseek-v3" in model_preset_names()
+    True
+    """
+    return tuple(sorted(each.name.removesuffix(".json") for each in _folder().iterdir() if _is_json(each)))
+
+
+def model_preset(name: object) -> ModelSpec:
+    """The spec of a model that ships; upper and lower case are one.
+
+    >>> model_preset("Mixtral-8x7B").experts
+    8
+
+    Raises:
+        ConfigError: for a name that does not ship (with the nearest that does), and for a model that is
+            refused, with the reason.
+    """
+    return read_model_preset(name).spec
+
+
+def read_model_preset(name: object) -> ReadModel:
+    """As ``model_preset``, with the warnings of its reader."""
+    slug = name.lower() if isinstance(name, str) else ""
+    if slug in REFUSED_PRESETS:
+        raise ConfigError("model.preset", name, REFUSED_MODEL_TYPES[REFUSED_PRESETS[slug]], REFUSAL_FIX)
+    if slug not in model_preset_names():
+        raise ConfigError(
+            "model.preset", name, "is not a model that ships", nearest(slug, list(model_preset_names()))
+        )
+    stored = json.loads((_folder() / f"{slug}.json").read_text(encoding="utf-8"))
+    return read_config(stored["config"], name=stored["name"], source=stored["source"])
+
+
+def _folder() -> Traversable:
+    """Where the configs lie inside the package."""
+    return files("tracer") / "data" / "models"
+
+
+def _is_json(entry: Traversable) -> bool:
+    """Whether an entry of the folder is a model."""
+    return entry.name.endswith(".json")

@@ -1,0 +1,117 @@
+"""How many parameters a model has, how many a token uses, and the bytes they are stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tracer.model.spec import ModelSpec
+from tracer.model.weight_format import WeightFormat, stored_bytes
+from tracer.model.weights import Part, WeightMatrix, ffn_matrices, weight_matrices
+
+_FORMAT_FIELDS = {
+    Part.ATTENTION: "attention_weights",
+    Part.DENSE: "dense_weights",
+    Part.SHARED: "shared_weights",
+    Part.EXPERTS: "expert_weights",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartCount:
+    """One part of the model: parameters in all, those one token uses, and bytes in store."""
+
+    part: Part
+    total: int
+    active: int
+    weight_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """The parameters of a model by part; ``print`` shows the table and what it leaves out.
+
+    ``active`` is what one token uses, embedding and output head included.
+    ``weight_bytes`` has the scales of block formats in it (``weight_format.stored_bytes``).
+    """
+
+    name: str | None
+    parts: tuple[PartCount, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        """Parameters in all."""
+        return sum(each.total for each in self.parts)
+
+    @property
+    def active(self) -> int:
+        """Parameters one token uses."""
+        return sum(each.active for each in self.parts)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights in store."""
+        return sum(each.weight_bytes for each in self.parts)
+
+    def of(self, part: Part | str) -> PartCount:
+        """The count of one part; zeros for a part the model does not have."""
+        found = [each for each in self.parts if each.part == part]
+        return found[0] if found else PartCount(Part(part), 0, 0, 0)
+
+    def __str__(self) -> str:
+        """The table, a line a part."""
+        rows = [("part", "parameters", "active", "bytes")]
+        rows += [(p.part, f"{p.total:,}", f"{p.active:,}", f"{p.weight_bytes:,}") for p in self.parts]
+        rows += [("all", f"{self.total:,}", f"{self.active:,}", f"{self.weight_bytes:,}")]
+        lines = [f"{part:<10}{total:>20}{active:>18}{size:>20}" for part, total, active, size in rows]
+        left_out = ("biases, q/k norms", *self.left_out)
+        return "\n".join([*lines, f"left out: {'; '.join(left_out)}"])
+
+
+def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) -> ParameterCount:
+    """Parameters and bytes of ``spec`` by part; ``unstated`` is the storage of parts that state none.
+
+    Raises:
+        ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
+    """
+    matrices = weight_matrices(spec)
+    parts = [part for part in Part if any(matrix.part == part for matrix in matrices)]
+    counts = tuple(
+        _count(part, [m for m in matrices if m.part == part], part_format(spec, part, unstated))
+        for part in parts
+    )
+    return ParameterCount(spec.name, counts, spec.left_out)
+
+
+def part_format(spec: ModelSpec, part: Part, unstated: WeightFormat = WeightFormat.BF16) -> WeightFormat:
+    """How a part's matrices are stored: by its own ``*_weights``, else ``weights``, else ``unstated``."""
+    own: WeightFormat | None = getattr(spec, _FORMAT_FIELDS[part]) if part in _FORMAT_FIELDS else None
+    return own or spec.weights or unstated
+
+
+def expert_parameters(spec: ModelSpec) -> int:
+    """Parameters of one routed expert of one layer: 3 x hidden x expert_hidden."""
+    return sum(matrix.elements for matrix in _one_expert(spec))
+
+
+def expert_bytes(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) -> int:
+    """Bytes of one routed expert of one layer in store."""
+    stored = part_format(spec, Part.EXPERTS, unstated)
+    return sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in _one_expert(spec))
+
+
+def _one_expert(spec: ModelSpec) -> list[WeightMatrix]:
+    """The matrices of one routed expert."""
+    why = "size an expert"
+    return list(ffn_matrices(Part.EXPERTS, spec.need("hidden", why), spec.need("expert_hidden", why), 1, 1))
+
+
+def _count(part: Part, matrices: Iterable[WeightMatrix], stored: WeightFormat) -> PartCount:
+    """Sum the matrices of a part."""
+    total = active = weight_bytes = 0
+    for matrix in matrices:
+        total += matrix.copies * matrix.elements
+        active += matrix.used * matrix.elements
+        weight_bytes += matrix.copies * stored_bytes(stored, matrix.rows, matrix.columns)
+    return PartCount(part, total, active, weight_bytes)

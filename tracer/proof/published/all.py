@@ -1,0 +1,55 @@
+"""Everything predicted beside everything published, as tables with median and worst error."""
+
+from __future__ import annotations
+
+from tracer.model.weight_format import WeightFormat
+from tracer.proof.published.comparison import Comparison
+from tracer.proof.published.deepep import compare_deepep
+from tracer.proof.published.dwdp import (
+    compare_breakdown,
+    compare_speedup,
+    compare_synchronization,
+    compare_window,
+)
+from tracer.proof.published.nccl import KINDS, compare_nccl
+from tracer.proof.published.serving import PASSES, STATED, compare_serving
+from tracer.timing.rates import PEAK
+
+DEEPEP_PROFILES = {
+    "deepep_normal": "h800-deepep-normal",
+    "deepep_low_latency": "h800-deepep-low-latency",
+    "deepep_v2": "h800-deepep-normal",
+}
+
+
+def all_comparisons() -> tuple[Comparison, ...]:
+    """Links at peak and at fitted rates, then tokens against weights."""
+    links = [
+        compare_deepep(name, profile)
+        for name, fitted in DEEPEP_PROFILES.items()
+        for profile in (PEAK, fitted)
+    ]
+    collectives = [compare_nccl(kind, profile) for kind in KINDS for profile in (PEAK, "h100-nccl")]
+    weights = [
+        compare_window(),
+        compare_window(plain=False),
+        compare_window(output_weights=WeightFormat.NVFP4),
+        compare_speedup("picks"),
+        compare_speedup("distinct"),
+        compare_breakdown(),
+        compare_synchronization(),
+    ]
+    gains = [compare_serving("tps_gpu", passes) for passes in (*PASSES, STATED)]
+    serving = [*gains, *(compare_serving("ttft", passes) for passes in PASSES)]
+    return (*links, *collectives, *weights, *serving)
+
+
+def summary(comparisons: tuple[Comparison, ...]) -> str:
+    """One line a table: median and worst error."""
+    width = max(len(each.title) for each in comparisons)
+    lines = [f"{'':<{width}}  median   worst  rows"]
+    lines += [
+        f"{each.title:<{width}} {each.median_error:>7.1%} {each.worst_error:>7.1%} {len(each.rows):>5}"
+        for each in comparisons
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""A scenario shrunk to widths that a laptop can multiply: same mesh, kinds of layers and placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import lcm
+from typing import TYPE_CHECKING, Any
+
+from tracer.scenario.token import Token
+
+if TYPE_CHECKING:
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
+
+HEAD_WIDTH = 4
+MOST_LAYERS = 8
+FEW_LAYERS = 4
+MOST_ROWS = 256
+LEAST_PROMPT = 4
+
+
+def shrink(scenario: Scenario) -> Scenario:
+    """The scenario with small widths; what cuts and counts the trip stays: mesh, experts, top-k, groups.
+
+    Models of more than 8 layers keep 4 (or one a stage) with each kind of layer among them; batches of
+    more than 256 rows get shorter prompts, and the token then followed is the first on the same GPU.
+    """
+    model = _shrink_model(scenario)
+    same_layers = model.layers == scenario.need_model().layers
+    changes: dict[str, Any] = {
+        "model": model,
+        "plan": scenario.plan if same_layers else replace(scenario.plan, stage_layers=None),
+        "picks": _still_moe(model, scenario.picks) if same_layers else (),
+        "layer_placements": _still_moe(model, scenario.layer_placements) if same_layers else (),
+        "token": _shrink_token(scenario),
+        "name": f"{scenario.name or 'scenario'}, tiny",
+    }
+    return replace(scenario, **changes)
+
+
+def _still_moe(model: ModelSpec, pairs: tuple[tuple[int, Any], ...]) -> tuple[tuple[int, Any], ...]:
+    return tuple((layer, value) for layer, value in pairs if layer <= model.layers and model.is_moe(layer))
+
+
+def _shrink_model(scenario: Scenario) -> ModelSpec:
+    model, tp = scenario.need_model(), scenario.mesh.size_of("tp")
+    sizes = _latent_sizes(model, tp) if model.mla else _grouped_sizes(model, tp)
+    vocab = 16 * tp
+    if model.vocab is not None and model.vocab % tp:
+        vocab += 1
+    sizes |= {"vocab": vocab, "dense_hidden": 4 * tp} | _layers(scenario)
+    if model.experts is not None:
+        sizes["expert_hidden"] = 4 * scenario.mesh.size_of("etp")
+        sizes["shared_hidden"] = _shared_width(scenario, sizes["expert_hidden"])
+    return replace(model, **sizes)
+
+
+def _shared_width(scenario: Scenario, expert_width: int) -> int | None:
+    """Width of all shared experts: one that tp splits, or that of routed ones where they are routed too."""
+    shared = scenario.need_model().shared_experts
+    if not shared:
+        return None
+    return shared * expert_width if scenario.plan.shared_routed else 4 * scenario.mesh.size_of("tp")
+
+
+def _grouped_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
+    """Few heads that split over tp as the model's do, sharing K/V heads by as much up to 4."""
+    kv_heads = model.kv_heads or model.heads or 2 * tp
+    share = min((model.heads or kv_heads) // kv_heads, 4)
+    kept = kv_heads if kv_heads < tp else tp * min(kv_heads // tp, 2)
+    heads = lcm(kept * share, tp)
+    value_width = HEAD_WIDTH if model.v_head_dim == model.head_dim else HEAD_WIDTH + 2
+    widths = {"head_dim": HEAD_WIDTH, "v_head_dim": value_width, "hidden": heads * HEAD_WIDTH}
+    return widths | {"heads": heads, "kv_heads": kept}
+
+
+def _latent_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
+    """Latents and heads of a small MLA; every TP rank gets two heads."""
+    return {
+        "heads": 2 * tp,
+        "kv_heads": 2 * tp,
+        "hidden": 32,
+        "kv_lora_rank": 8,
+        "q_lora_rank": None if model.q_lora_rank is None else 12,
+        "qk_nope_head_dim": HEAD_WIDTH,
+        "qk_rope_head_dim": HEAD_WIDTH,
+        "v_head_dim": HEAD_WIDTH + 2,
+        "head_dim": None,
+    }
+
+
+def _layers(scenario: Scenario) -> dict[str, Any]:
+    """Number and kinds of layers; both kinds stay where the model has both."""
+    model, stages = scenario.need_model(), scenario.mesh.stages
+    if model.layers <= MOST_LAYERS:
+        return {}
+    layers = min(model.layers, max(FEW_LAYERS, stages))
+    if isinstance(model.dense_layers, int):
+        all_dense = model.dense_layers == model.layers
+        dense: int | tuple[int, ...] = layers if all_dense else min(model.dense_layers, 1)
+        return {"layers": layers, "dense_layers": dense}
+    return {"layers": layers, "dense_layers": _pattern(model, layers)}
+
+
+def _pattern(model: ModelSpec, layers: int) -> tuple[int, ...]:
+    """Dense ones among the first layers, the last of them made the kind that would be missing."""
+    dense = {layer for layer in range(1, layers + 1) if not model.is_moe(layer)}
+    if len(dense) == layers and model.moe_layers:
+        dense.discard(layers)
+    elif not dense and model.moe_layers < model.layers:
+        dense.add(layers)
+    return tuple(sorted(dense))
+
+
+def _shrink_token(scenario: Scenario) -> Token:
+    """The token and prompt; a shorter prompt keeps padding if there was some, and the followed GPU."""
+    token, landing = scenario.token, scenario.landing
+    replicas = scenario.mesh.size_of("dp")
+    if landing.padded * replicas <= MOST_ROWS:
+        return token
+    unit = landing.tp if landing.cp == 1 else 2 * landing.cp * landing.tp
+    units = max(2, -(-max(LEAST_PROMPT, MOST_ROWS // replicas) // unit))
+    prompt = max(1, min(token.prompt, units * unit) - (token.prompt % unit != 0))
+    if scenario.is_last_position:
+        return replace(token, prompt=prompt, replica=scenario.replica, position=prompt - 1, gpu=None)
+    return replace(
+        token, prompt=prompt, replica=scenario.replica, gpu=None, position=_on_home(scenario, prompt)
+    )
+
+
+def _on_home(scenario: Scenario, prompt: int) -> int:
+    """The first position of a shorter prompt that lands on the token's GPU, else position 0."""
+    landing = replace(scenario.landing, prompt=prompt)
+    place = landing.place_of(0)
+    for position in range(prompt - 1):
+        place = landing.place_of(position)
+        if place == scenario.landing.place_of(scenario.position):
+            return position
+    return 0

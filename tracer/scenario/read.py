@@ -1,0 +1,299 @@
+"""Scenarios from plain tables: every unknown key refused, every default filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tracer.errors import ConfigError, nearest, whole_number
+from tracer.mesh.cluster import Cluster, Link
+from tracer.mesh.mesh import Mesh
+from tracer.model.dtype import Dtypes
+from tracer.scenario.placement import Placement
+from tracer.scenario.plan import Contract, Plan, default_dispatch, placed_experts
+from tracer.scenario.scenario import Scenario
+from tracer.scenario.token import Token
+
+if TYPE_CHECKING:
+    from tracer.model.spec import ModelSpec
+
+Table = dict[str, Any]
+TABLES = ("cluster", "model", "mesh", "placement", "dtype", "token", "picks")
+PLAIN = ("schema", "name", "source", "phase", "seed")
+SIZES = ("tp", "cp", "dp", "pp", "ep", "etp", "edp")
+_MESH_KEYS = ("order", *SIZES, "expert_order", "strict")
+PLAN_KEYS = (
+    "sp",
+    "kv_exchange",
+    "dispatch",
+    "contract",
+    "tp_algo",
+    "dense_tp",
+    "shared_tp",
+    "shared_routed",
+    "embedding",
+    "landing",
+    "stage_layers",
+    "decode_attention",
+    "dcp",
+    "dcp_interleave",
+)
+_CLUSTER_KEYS = (
+    "nodes",
+    "gpus_per_node",
+    "nodes_per_island",
+    "hardware",
+    "nvlink_bytes_per_s",
+    "nvlink_latency_s",
+    "ib_bytes_per_s",
+    "ib_latency_s",
+    "placement",
+)
+TOKEN_KEYS = (
+    "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+)  # fmt: skip
+_PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
+DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
+
+
+def scenario_from_dict(data: object, *, read_config: Callable[[str], ModelSpec] | None = None) -> Scenario:
+    """A scenario from nested tables; absent and null keys take their defaults.
+
+    ``read_config`` turns ``model.config``, a path, into a model; without it the key is refused, so that
+    tables from a stranger never open a file.
+
+    Raises:
+        ConfigError: naming the first key that is unknown, or the value that breaks a rule.
+    """
+    tables = _table("scenario", data, (*PLAIN, *TABLES))
+    if tables.get("schema", 1) != 1:
+        raise ConfigError("schema", tables["schema"], "is not a schema this version reads", "try schema = 1")
+    mesh_table = _table("mesh", tables.get("mesh"), (*_MESH_KEYS, *PLAN_KEYS))
+    plan = _plan(mesh_table, _text(tables, "phase") or "prefill")
+    mesh = _mesh(mesh_table, plan)
+    model = _model(tables.get("model"), read_config)
+    placement, by_layer = _placements(tables.get("placement"), mesh, model, plan)
+    return Scenario(
+        mesh=mesh,
+        cluster=_cluster(tables.get("cluster"), mesh),
+        token=_token(tables.get("token"), mesh),
+        model=model,
+        plan=plan,
+        placement=placement,
+        layer_placements=by_layer,
+        dtype=Dtypes(**_table("dtype", tables.get("dtype"), DTYPE_KEYS)),
+        picks=_picks(tables.get("picks")),
+        phase=_text(tables, "phase") or "prefill",
+        seed=tables.get("seed", 0),
+        name=_text(tables, "name"),
+        source=_text(tables, "source"),
+    )
+
+
+def _table(field: str, value: object, known: tuple[str, ...]) -> Table:
+    """A table without its nulls, every key known."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(field, value, "must be a table of keys", f"write [{field}] with keys under it")
+    for key in value:
+        if key not in known:
+            raise ConfigError(
+                f"{field}.{key}", value[key], "is not a known key", nearest(str(key), list(known))
+            )
+    return {key: item for key, item in value.items() if item is not None}
+
+
+def _text(table: Table, key: str) -> str | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(key, value, "must be text", f'write {key} = "..."')
+    return value
+
+
+def _whole_list(field: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(field, value, "must be a list of whole numbers", "write [..., ...]")
+    return tuple(whole_number(f"{field}[{i}]", item, at_least=0) for i, item in enumerate(value))
+
+
+def _plan(table: Table, phase: str) -> Plan:
+    given = {key: table[key] for key in PLAN_KEYS if key in table}
+    if "stage_layers" in given:
+        given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
+    given.setdefault("dispatch", default_dispatch(phase))
+    return Plan(**given)
+
+
+def _mesh(table: Table, plan: Plan) -> Mesh:
+    given = {key: table[key] for key in _MESH_KEYS if key in table}
+    if plan.contract == Contract.TP:
+        given.setdefault("etp", given.get("tp", 1))
+    return Mesh.build(**given)
+
+
+def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> ModelSpec | None:
+    from tracer.model.spec import ModelSpec
+
+    if table is None:
+        return None
+    if not isinstance(table, dict) or not {"config", "preset"} & set(table):
+        return ModelSpec.from_dict(table)  # type: ignore[arg-type]
+    source = "config" if "config" in table else "preset"
+    value = table[source]
+    others = sorted(str(key) for key, item in table.items() if key != source and item is not None)
+    if others:
+        raise ConfigError(
+            f"model.{source}", value, f"already says what {', '.join(others)} would", "give one or the other"
+        )
+    if source == "preset":
+        from tracer.model.configs.presets import model_preset
+
+        return model_preset(value)
+    if read_config is None or not isinstance(value, str):
+        raise ConfigError(
+            "model.config", value, "must be a path, in a scenario file", "write the sizes in [model] instead"
+        )
+    return read_config(value)
+
+
+def _cluster(table: object, mesh: Mesh) -> Cluster:
+    given = _table("cluster", table, _CLUSTER_KEYS)
+    hardware = _text(given, "hardware")
+    base = _hardware_defaults(hardware) if hardware else {}
+    given = base | given
+    rates = Cluster(world_size=1, gpus_per_node=1)
+    links = {
+        name: Link(
+            given.get(f"{name}_bytes_per_s", default.bytes_per_s),
+            given.get(f"{name}_latency_s", default.latency_s),
+        )
+        for name, default in (("nvlink", rates.nvlink), ("ib", rates.ib))
+    }
+    placement = given.get("placement")
+    return Cluster(
+        world_size=mesh.world_size,
+        gpus_per_node=given.get("gpus_per_node", 8),
+        nodes=given.get("nodes"),
+        nodes_per_island=given.get("nodes_per_island", 1),
+        hardware=hardware,
+        placement=None if placement is None else _rank_table(placement),
+        **links,
+    )
+
+
+def _hardware_defaults(name: str) -> Table:
+    from tracer.mesh.hardware import hardware_preset
+
+    hardware = hardware_preset(name)
+    return {
+        "gpus_per_node": hardware.gpus_per_node,
+        "nodes_per_island": hardware.nodes_per_island,
+        "nvlink_bytes_per_s": hardware.need("nvlink_bytes_per_s"),
+        "ib_bytes_per_s": hardware.need("ib_bytes_per_s"),
+    }
+
+
+def _rank_table(value: object) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(
+            "cluster.placement", value, "must list [node, local index] of each rank", "write [[0, 0], ...]"
+        )
+    pairs = []
+    for rank, entry in enumerate(value):
+        pair = _whole_list(f"cluster.placement[{rank}]", entry)
+        if len(pair) != 2:
+            raise ConfigError(
+                f"cluster.placement[{rank}]", entry, "must be [node, local index]", "write two numbers"
+            )
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
+
+
+def _token(table: object, mesh: Mesh) -> Token:
+    given = _table("token", table, TOKEN_KEYS)
+    given.setdefault("prompt", 16 * mesh.size_of("cp") * mesh.size_of("tp"))
+    return Token(**given)
+
+
+def _placements(
+    table: object, mesh: Mesh, model: ModelSpec | None, plan: Plan
+) -> tuple[Placement | None, tuple[tuple[int, Placement], ...]]:
+    given = _table("placement", table, _PLACEMENT_KEYS)
+    if model is None or model.experts is None:
+        for key in ("slots", "slots_by_layer", "redundant"):
+            if given.get(key):
+                raise ConfigError(
+                    f"placement.{key}",
+                    given[key],
+                    "places experts, but the model has none",
+                    "give model.experts, or drop it",
+                )
+        return None, ()
+    experts, ep = placed_experts(model, plan), mesh.size_of("ep")
+    by_layer = tuple(
+        (
+            _moe_layer(number, model),
+            Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts),
+        )
+        for number, slots in _by_layer("placement.slots_by_layer", given.pop("slots_by_layer", None))
+    )
+    if "redundant" in given or "redundant_at" in given:
+        return _redundant(given, experts, ep), by_layer
+    if "slots" in given:
+        given["slots"] = _whole_list("placement.slots", given["slots"])
+        given.setdefault("kind", "table")
+    return Placement(experts, ep, **given), by_layer
+
+
+def _moe_layer(number: int, model: ModelSpec) -> int:
+    """A layer that may have a slot table of its own."""
+    if not (1 <= number <= model.layers and model.is_moe(number)):
+        raise ConfigError(
+            f"placement.slots_by_layer.{number}",
+            "a table",
+            f"is for a layer without experts, or outside 1 to {model.layers}",
+            "number MoE layers from 1",
+        )
+    return number
+
+
+def _redundant(given: Table, experts: int, ep: int) -> Placement:
+    """The slot table of ``redundant`` copies; once read, it is a table like any other."""
+    from tracer.scenario.placement import redundant_slots
+
+    others = [key for key in ("slots", "remainder") if key in given]
+    if others or given.get("kind", "linear") != "linear":
+        value = others[0] if others else given["kind"]
+        raise ConfigError(
+            "placement.redundant",
+            given.get("redundant"),
+            f"goes with linear placement, not with {value!r}",
+            "write the whole table as slots = [...], or drop it",
+        )
+    slots = redundant_slots(experts, ep, given.get("redundant", 0), given.get("redundant_at", "end"))
+    return Placement.table(slots, ep, experts)
+
+
+def _by_layer(field: str, table: object) -> list[tuple[int, object]]:
+    """(layer, value) pairs of a table keyed by layer number, ascending."""
+    found: dict[int, object] = {}
+    if table is not None and not isinstance(table, Mapping):
+        raise ConfigError(field, table, "must be a table keyed by layer", "write 1 = [...], 2 = [...]")
+    for key, value in (table or {}).items():
+        text = str(key)
+        if not (text.isascii() and text.isdigit() and len(text) <= 9) or isinstance(key, bool):
+            raise ConfigError(
+                f"{field}.{key}", value, "must be keyed by a layer number", "number layers from 1"
+            )
+        if int(text) in found:
+            raise ConfigError(f"{field}.{key}", value, "gives a layer twice", "keep one")
+        found[int(text)] = value
+    return sorted(found.items())
+
+
+def _picks(table: object) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    pairs = _by_layer("picks", table)
+    return tuple(
+        (layer, _whole_list(f"picks.{layer}", experts)) for layer, experts in pairs if experts is not None
+    )

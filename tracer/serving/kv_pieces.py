@@ -1,0 +1,139 @@
+"""K/V between pools: which prefill rank sends which heads and layers to which decode rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.memory.kv import kv_cp, kv_dcp, kv_heads_of
+from tracer.memory.kv_owners import kv_bytes_of_heads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracer.scenario.scenario import Scenario
+    from tracer.serving.pools import Pools
+
+Shard = tuple[int, int]
+"""(CP coordinate, turn within a DCP group): ranks of one shard keep the same positions."""
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KvPiece:
+    """K/V that one rank sends to one other: heads (none listed: the MLA latent), layers, positions.
+
+    ``src`` is a rank of the prefill pool, ``dst`` one of the decode pool, each in its own numbers.
+    """
+
+    src: int
+    dst: int
+    layers: range
+    heads: tuple[int, ...]
+    positions: int
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; layers from 1, both ends included."""
+        return {
+            "src": self.src,
+            "dst": self.dst,
+            "layers": [self.layers.start, self.layers.stop - 1],
+            "heads": list(self.heads),
+            "positions": self.positions,
+            "bytes": self.bytes,
+        }
+
+
+def kv_pieces(pools: Pools, position: int | None = None) -> tuple[KvPiece, ...]:
+    """Everything that moves for the whole prompt, or for one of its positions.
+
+    Every rank of the decode pool gets the heads it will keep, its replicas of them too. Where several
+    prefill ranks hold a head, the decode ranks that need it ask them in turn.
+    """
+    counts = shard_counts(pools) if position is None else {_shard_pair(pools, position): 1}
+    pieces = []
+    for (ours, theirs), positions in sorted(counts.items()):
+        for source_tp, target_tp, heads in _head_moves(pools, ours[1], theirs[1]):
+            each = kv_bytes_of_heads(pools.prefill, len(heads))
+            for source_stage, target_stage, layers in _layer_moves(pools):
+                src = _rank(pools.prefill, source_tp, ours[0], source_stage)
+                dst = _rank(pools.decode, target_tp, theirs[0], target_stage)
+                size = each * len(layers) * positions
+                pieces.append(KvPiece(src, dst, layers, heads, positions, size))
+    return tuple(sorted(pieces, key=lambda piece: (piece.src, piece.dst, piece.layers.start)))
+
+
+def shard_counts(pools: Pools) -> dict[tuple[Shard, Shard], int]:
+    """How many positions of the prompt each pair of shards (prefill's, decode's) has in common."""
+    import numpy as np
+
+    counts: dict[tuple[Shard, Shard], int] = {}
+    sizes = [(s.mesh.size_of("cp"), s.plan.dcp) for s in (pools.prefill, pools.decode)]
+    total = sizes[0][0] * sizes[0][1] * sizes[1][0] * sizes[1][1]
+    tally = np.zeros(total, dtype=np.int64)
+    for start in range(0, pools.prefill.token.prompt, _BLOCK):
+        positions = np.arange(start, min(start + _BLOCK, pools.prefill.token.prompt), dtype=np.int64)
+        key = np.zeros_like(positions)
+        for scenario, (cp, dcp) in zip((pools.prefill, pools.decode), sizes, strict=True):
+            key = (key * cp + scenario.landing.cp_of(positions)) * dcp
+            key += positions // scenario.plan.dcp_interleave // cp % dcp
+        tally += np.bincount(key, minlength=total)
+    for key_value in np.flatnonzero(tally).tolist():
+        rest, turn = divmod(key_value, sizes[1][1])
+        rest, cp = divmod(rest, sizes[1][0])
+        our_cp, our_turn = divmod(rest, sizes[0][1])
+        counts[(our_cp, our_turn), (cp, turn)] = int(tally[key_value])
+    return counts
+
+
+def _shard_pair(pools: Pools, position: int) -> tuple[Shard, Shard]:
+    ours, theirs = ((kv_cp(s, position), kv_dcp(s, position)) for s in (pools.prefill, pools.decode))
+    return ours, theirs
+
+
+def _rank(scenario: Scenario, tp: int, cp: int, stage: int) -> int:
+    return scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
+
+
+def _layer_moves(pools: Pools) -> Iterator[tuple[int, int, range]]:
+    """(prefill stage, decode stage, the layers both have)."""
+    for source_stage, ours in enumerate(_stage_ranges(pools.prefill)):
+        for target_stage, theirs in enumerate(_stage_ranges(pools.decode)):
+            layers = range(max(ours.start, theirs.start), min(ours.stop, theirs.stop))
+            if layers:
+                yield source_stage, target_stage, layers
+
+
+def _stage_ranges(scenario: Scenario) -> list[range]:
+    """Layers of each stage, numbered from 1."""
+    ranges, first = [], 1
+    for count in scenario.stage_layers:
+        ranges.append(range(first, first + count))
+        first += count
+    return ranges
+
+
+def _head_moves(pools: Pools, our_turn: int, their_turn: int) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(prefill tp, decode tp, KV heads) so that every decode rank of the shard gets the heads it keeps."""
+    sources = _tps_by_head(pools.prefill, our_turn)
+    targets = _tps_by_head(pools.decode, their_turn)
+    found: dict[tuple[int, int], list[int]] = {}
+    for head, takers in targets.items():
+        holders = sources[head]
+        for turn, target_tp in enumerate(takers):
+            found.setdefault((target_tp, holders[turn % len(holders)]), []).append(head)
+    latent = pools.prefill.need_model().mla
+    return [
+        (source, target, () if latent else tuple(heads)) for (target, source), heads in sorted(found.items())
+    ]
+
+
+def _tps_by_head(scenario: Scenario, turn: int) -> dict[int, list[int]]:
+    """TP ranks of a shard that keep each KV head, ascending; the MLA latent counts as head 0."""
+    found: dict[int, list[int]] = {}
+    for tp in range(turn, scenario.mesh.size_of("tp"), scenario.plan.dcp):
+        for head in kv_heads_of(scenario, tp) or (0,):
+            found.setdefault(head, []).append(tp)
+    return found

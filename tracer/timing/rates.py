@@ -1,0 +1,186 @@
+"""Rates by name: peak, or fitted to measurements; the data file says how each was found.
+
+How rates are fitted to measurements: least squares of relative errors, by hand-checkable means.
+
+Every row weighs the same whatever its size: t = Σ x_j·c_j is solved for c with each row divided by its
+measured t. A latency or an inverse rate that comes out negative is set to 0 and the rest solved again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from tracer.errors import ConfigError, check_amount, check_seconds, nearest
+from tracer.mesh.cluster import Link
+from tracer.timing.collectives import busbw_factor
+from tracer.trip.clock import LinkRates
+
+
+def relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -> tuple[float, ...]:
+    """Coefficients c ≥ 0 that bring Σ_j columns[j]·c_j nearest to ``seconds`` in relative error.
+
+    Raises:
+        ConfigError: for columns of another length than ``seconds``, or a time that is not above 0.
+    """
+    times = np.array([check_seconds("fit.seconds", value) for value in seconds])
+    table = np.array(columns, dtype=np.float64).T
+    if table.shape[:1] != times.shape:
+        raise ConfigError("fit.columns", f"{table.shape[0]} rows", f"must be {len(times)} rows", "mend them")
+    weighted = table / times[:, None]
+    kept = list(range(table.shape[1]))
+    while True:
+        found = np.linalg.lstsq(weighted[:, kept], np.ones(len(times)), rcond=None)[0]
+        if (found >= 0).all() or len(kept) == 1:
+            break
+        kept.pop(int(found.argmin()))
+    result = np.zeros(table.shape[1])
+    result[kept] = np.maximum(found, 0)
+    return tuple(result.tolist())
+
+
+def fit_link(payload_bytes: Sequence[float], seconds: Sequence[float]) -> Link:
+    """The link whose latency + bytes / bandwidth comes nearest.
+
+    Raises:
+        ConfigError: as :func:`relative_fit`, or when time does not grow with the bytes.
+    """
+    sizes = [check_amount("fit.bytes", value) for value in payload_bytes]
+    latency, inverse = relative_fit([[1.0] * len(sizes), sizes], seconds)
+    if inverse <= 0:
+        raise ConfigError("fit.seconds", "times", "must grow with the bytes", "give more sizes")
+    return Link(1 / inverse, latency)
+
+
+def fit_two_lines(payload_bytes: Sequence[float], seconds: Sequence[float]) -> tuple[Link, Link]:
+    """Two links of which the faster counts: a protocol for small messages, and one for large.
+
+    Rows are split at every size in turn and each side fitted; the split whose worst relative error is
+    smallest wins. Rows must be in order of size, three at least a side.
+
+    Raises:
+        ConfigError: for fewer than six rows.
+    """
+    if len(payload_bytes) < 6:
+        raise ConfigError("fit.bytes", f"{len(payload_bytes)} rows", "must be at least 6", "give more sizes")
+    rows = list(zip(payload_bytes, seconds, strict=True))
+
+    def lines(split: int) -> tuple[Link, Link]:
+        head, tail = zip(*rows[:split], strict=True), zip(*rows[split:], strict=True)
+        return (fit_link(*map(list, head)), fit_link(*map(list, tail)))
+
+    def worst(pair: tuple[Link, Link]) -> float:
+        return max(abs(faster(pair, size) / time - 1) for size, time in rows)
+
+    return min((lines(split) for split in range(3, len(rows) - 2)), key=worst)
+
+
+def faster(lines: Sequence[Link], payload_bytes: float) -> float:
+    """Seconds of the fastest of several links."""
+    return min(line.latency_s + payload_bytes / line.bytes_per_s for line in lines)
+
+
+PEAK = "peak"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveFit:
+    """A collective of one group size: the faster of ``lines`` carries ``busbw_factor`` x total bytes."""
+
+    kind: str
+    ranks: int
+    lines: tuple[Link, ...]
+
+    def seconds(self, total_bytes: float) -> float:
+        """Seconds of ``total_bytes`` (nccl-tests' S)."""
+        return faster(self.lines, busbw_factor(self.kind, self.ranks) * total_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Measured rates of one setting: links (one direction), or whole collectives.
+
+    ``rates`` is None where only collectives were fitted.
+    """
+
+    name: str
+    source: str
+    setting: str
+    method: str
+    rates: LinkRates | None
+    collectives: tuple[CollectiveFit, ...] = ()
+
+    def collective(self, kind: str, ranks: int) -> CollectiveFit:
+        """The fit of a collective.
+
+        Raises:
+            ConfigError: when it was not fitted.
+        """
+        for fit in self.collectives:
+            if (fit.kind, fit.ranks) == (kind, ranks):
+                return fit
+        known = [f"{fit.kind}/{fit.ranks}" for fit in self.collectives]
+        fix = nearest(f"{kind}/{ranks}", known) if known else "choose another profile"
+        raise ConfigError("profile.collective", f"{kind}/{ranks}", f"was not fitted in {self.name}", fix)
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the profiles that ship, sorted; ``peak`` (the cluster's own links) is none of them.
+
+    >>> profile_names()[0]
+    'h100-nccl'
+    """
+    return tuple(sorted(_stored()))
+
+
+def profile(name: object) -> Profile:
+    """A profile by name.
+
+    Raises:
+        ConfigError: for a name that does not ship, with the nearest that does.
+    """
+    stored = _stored()
+    if not isinstance(name, str) or name not in stored:
+        fix = nearest(str(name), [PEAK, *sorted(stored)])
+        raise ConfigError("profile", name, "is not a profile that ships", fix)
+    return _read(name, stored[name])
+
+
+def rates_of(name: str, cluster_rates: LinkRates) -> LinkRates:
+    """Links of a profile, or the cluster's own for ``peak``.
+
+    Raises:
+        ConfigError: for an unknown name, or a profile that has collectives only.
+    """
+    if name == PEAK:
+        return cluster_rates
+    found = profile(name)
+    if found.rates is None:
+        rule = "has times of whole collectives and no link rates"
+        raise ConfigError("profile", name, rule, f"try {PEAK!r}, or one of {', '.join(profile_names())}")
+    return found.rates
+
+
+def _stored() -> dict[str, dict[str, Any]]:
+    text = (files("tracer") / "data" / "timing" / "profiles.json").read_text(encoding="utf-8")
+    stored: dict[str, dict[str, Any]] = json.loads(text)
+    return stored
+
+
+def _read(name: str, entry: dict[str, Any]) -> Profile:
+    links = {tier: _link(entry[tier]) for tier in ("nvlink", "ib") if tier in entry}
+    collectives = tuple(
+        CollectiveFit(each["kind"], each["ranks"], tuple(_link(line) for line in each["lines"]))
+        for each in entry.get("collectives", ())
+    )
+    rates = LinkRates(links["nvlink"], links["ib"]) if links else None
+    return Profile(name, entry["source"], entry["setting"], entry["method"], rates, collectives)
+
+
+def _link(entry: dict[str, float]) -> Link:
+    return Link(entry["bytes_per_s"], entry["latency_s"])

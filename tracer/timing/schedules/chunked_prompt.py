@@ -1,0 +1,37 @@
+"""One prompt through a pipeline in chunks: later chunks attend to more, so they take longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import whole_number
+from tracer.timing.batch import Batch
+from tracer.timing.pass_time import pass_time
+from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
+
+if TYPE_CHECKING:
+    from tracer.mesh.hardware import Hardware
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.clock import LinkRates
+
+
+def chunked_prompt(
+    scenario: Scenario, hardware: Hardware, chunk: int, rates: LinkRates | None = None
+) -> Pipeline:
+    """The scenario's prompt in chunks of ``chunk`` tokens (the last one shorter) over its stages.
+
+    Each chunk computes its own tokens and attends to all before it; every replica has as much.
+
+    Raises:
+        ConfigError: for a chunk below 1, or a rate that no source states.
+    """
+    prompt = scenario.token.prompt
+    whole_number("pipeline.chunk", chunk)
+    first = pass_time(scenario, hardware, batch=Batch(1, min(chunk, prompt)), rates=rates)
+    batches = (Batch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
+    rest = [pass_time(scenario, hardware, batch=each, rates=rates, like=first) for each in batches]
+    times = [first, *rest]
+    table = np.array([each.stage_seconds for each in times]).T
+    return run_pipeline(table, max(each.send_seconds for each in times))

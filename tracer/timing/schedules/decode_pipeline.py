@@ -1,0 +1,98 @@
+"""Decode through a pipeline: a token comes out of the last stage before its successor enters the first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import check_seconds, whole_number
+from tracer.timing.schedules.pipeline import check_stages
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class DecodePipeline:
+    """``start``: [steps, stages, micro-batches] float64 seconds; every cell lasts ``stage_seconds``."""
+
+    start: NDArray[np.float64]
+    stage_seconds: float
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until the last token of the last micro-batch is out."""
+        return float(self.start.max()) + self.stage_seconds
+
+    @property
+    def bubble(self) -> float:
+        """Idle share of all stages' time."""
+        share: float = 1.0 - self.start.size * self.stage_seconds / (self.makespan * self.start.shape[1])
+        return share
+
+    @property
+    def seconds_per_token(self) -> float:
+        """Time between tokens of one request at the end of the run (its TPOT); the whole run if one step."""
+        ends = self.start[:, -1, 0]
+        return float(ends[-1] - ends[-2]) if len(ends) > 1 else self.makespan
+
+
+def run_decode(
+    stages: int, micro_batches: int, steps: int, stage_seconds: float, send_seconds: float = 0.0
+) -> DecodePipeline:
+    """``steps`` tokens of ``micro_batches`` groups of requests over ``stages`` equal stages.
+
+    Stages take groups in turn. ``send_seconds`` passes between stages, and from the last back to the first.
+
+    Raises:
+        ConfigError: for counts below 1 or a time that is not above 0 (sending: below 0).
+    """
+    check_stages(stages)
+    groups = whole_number("pipeline.micro_batches", micro_batches)
+    rounds = whole_number("pipeline.steps", steps)
+    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
+    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    start = np.zeros((rounds, stages, groups))
+    free = [0.0] * stages
+    back = [0.0] * groups
+    for step in range(rounds):
+        for group in range(groups):
+            ready = back[group]
+            for stage in range(stages):
+                begin = max(ready, free[stage])
+                start[step, stage, group] = begin
+                free[stage] = begin + cell
+                ready = begin + cell + send
+            back[group] = ready
+    return DecodePipeline(start, cell)
+
+
+def decode_makespan(stages: int, micro_batches: int, steps: int, stage_seconds: float) -> float:
+    """Seconds of :func:`run_decode` with free sends: (max(S, M)·K + min(S, M) - 1)·t.
+
+    With fewer groups than stages every group waits for its own token to come round: S·t a token; with
+    more, for its turn: M·t.
+
+    Raises:
+        ConfigError: for counts below 1 or a time that is not above 0.
+    """
+    check_stages(stages)
+    groups = whole_number("pipeline.micro_batches", micro_batches)
+    rounds = whole_number("pipeline.steps", steps)
+    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
+    return (max(stages, groups) * rounds + min(stages, groups) - 1) * cell
+
+
+def decode_bubble(stages: int, micro_batches: int) -> float:
+    """Idle share once decode runs steadily: 1 - M/S for M < S groups, else 0.
+
+    >>> decode_bubble(4, 3), decode_bubble(4, 8)
+    (0.25, 0.0)
+
+    Raises:
+        ConfigError: for counts below 1.
+    """
+    check_stages(stages)
+    return max(0.0, 1.0 - whole_number("pipeline.micro_batches", micro_batches) / stages)

@@ -1,0 +1,180 @@
+"""When each cell of a two-way pipeline schedule runs: its stage is free and its input has arrived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import ConfigError, check_seconds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Work(IntEnum):
+    """What a cell of the schedule does; codes are those of ``Schedule.kind``."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    BACKWARD_INPUT = 2
+    WEIGHTS = 3
+    OVERLAPPED = 4
+
+
+Cell = tuple[Work, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTimes:
+    """Seconds of one chunk on one stage.
+
+    ``backward`` is the whole backward pass, ``weights`` its part for weights alone; ``overlapped`` is a
+    forward and a backward chunk that hide each other's communication.
+
+    Raises:
+        ConfigError: for times that are not above 0, or weights that leave no backward for inputs.
+    """
+
+    forward: float
+    backward: float
+    weights: float
+    overlapped: float
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            check_seconds(f"chunk.{name}", getattr(self, name))
+        if self.weights >= self.backward:
+            raise ConfigError(
+                "chunk.weights",
+                self.weights,
+                f"must be less than chunk.backward = {self.backward}, of which it is a part",
+                f"try {self.backward / 2:g}",
+            )
+
+    def of(self, work: Work) -> float:
+        """Seconds of a cell."""
+        return (
+            self.forward, self.backward, self.backward - self.weights, self.weights, self.overlapped
+        )[work]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Cells of a schedule as columns, stage by stage in time order.
+
+    ``start`` and ``seconds``: [cells] float64; ``stage``: [cells] int32; ``kind``: [cells] int8, a
+    :class:`Work`; ``forward_batch`` and ``backward_batch``: [cells] int32, the micro-batch of that part
+    (direction 1 counts on after direction 0), -1 where there is none.
+    """
+
+    stages: int
+    micro_batches: int
+    start: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    stage: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    forward_batch: NDArray[np.int32]
+    backward_batch: NDArray[np.int32]
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first cell's start to the last one's end."""
+        return float((self.start + self.seconds).max())
+
+    @property
+    def busy_seconds(self) -> NDArray[np.float64]:
+        """Seconds each stage works, [stages]."""
+        return np.bincount(self.stage, self.seconds, self.stages).astype(np.float64)
+
+    @property
+    def bubble_seconds(self) -> NDArray[np.float64]:
+        """Seconds each stage idles before the last stage is done, [stages]."""
+        return self.makespan - self.busy_seconds
+
+
+class _Clock:
+    """Finish times by direction, micro-batch and stage while stages are walked; lives for one call."""
+
+    def __init__(self, cells: list[list[Cell]], stages: int, half: int, times: ChunkTimes) -> None:
+        self.cells, self.stages, self.half = cells, stages, half
+        self.seconds = [times.of(work) for work in Work]
+        self.forward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
+        self.backward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
+        self.free = [0.0] * stages
+        self.place = [0] * stages
+        self.rows: list[list[tuple[float, float, int, int, int]]] = [[] for _ in range(stages)]
+
+    def run(self) -> None:
+        """Walk stages until all cells are placed; a stage that waits is taken up again by its neighbours."""
+        waiting = list(range(self.stages))
+        while waiting:
+            stage = waiting.pop()
+            if self._advance(stage):
+                waiting += [near for near in (stage - 1, stage + 1) if 0 <= near < self.stages]
+
+    def _advance(self, stage: int) -> bool:
+        """Place this stage's cells until one waits for an input; whether any was placed."""
+        before = self.place[stage]
+        cells = self.cells[stage]
+        while self.place[stage] < len(cells):
+            work, forward, backward = cells[self.place[stage]]
+            ready = self._ready(stage, forward, backward)
+            if ready < 0:
+                break
+            self._put(stage, work, forward, backward, ready)
+        return self.place[stage] > before
+
+    def _ready(self, stage: int, forward: int, backward: int) -> float:
+        """When the inputs of a cell are there; -1 while one is not yet placed."""
+        ready = 0.0
+        if forward >= 0:
+            source = stage - 1 if forward == 0 else stage + 1
+            if 0 <= source < self.stages:
+                done = self.forward_done[forward][source]
+                batch = len(self.forward_done[forward][stage])
+                if batch >= len(done):
+                    return -1.0
+                ready = done[batch]
+        if backward >= 0:
+            source = stage + 1 if backward == 0 else stage - 1
+            inside = 0 <= source < self.stages
+            done = self.backward_done[backward][source] if inside else self.forward_done[backward][stage]
+            batch = len(self.backward_done[backward][stage])
+            if batch >= len(done):
+                return -1.0
+            ready = max(ready, done[batch])
+        return ready
+
+    def _put(self, stage: int, work: Work, forward: int, backward: int, ready: float) -> None:
+        start = max(self.free[stage], ready)
+        seconds = self.seconds[work]
+        end = start + seconds
+        self.free[stage] = end
+        self.place[stage] += 1
+        numbers = [-1, -1]
+        for part, direction, done in ((0, forward, self.forward_done), (1, backward, self.backward_done)):
+            if direction >= 0:
+                numbers[part] = direction * self.half + len(done[direction][stage])
+                done[direction][stage].append(end)
+        self.rows[stage].append((start, seconds, int(work), numbers[0], numbers[1]))
+
+
+def clock(cells: list[list[Cell]], stages: int, micro_batches: int, times: ChunkTimes) -> Schedule:
+    """The schedule with its times, ``cells[stage]`` run in order on each stage."""
+    walk = _Clock(cells, stages, micro_batches // 2, times)
+    walk.run()
+    table = np.array([row for rows in walk.rows for row in rows], dtype=np.float64)
+    counts = [len(rows) for rows in walk.rows]
+    return Schedule(
+        stages,
+        micro_batches,
+        table[:, 0],
+        table[:, 1],
+        np.repeat(np.arange(stages, dtype=np.int32), counts),
+        table[:, 2].astype(np.int8),
+        table[:, 3].astype(np.int32),
+        table[:, 4].astype(np.int32),
+    )

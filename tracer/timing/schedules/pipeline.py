@@ -1,0 +1,153 @@
+"""A forward pipeline: stages in a row, micro-batches (requests, or chunks of a prompt) one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import ConfigError, check_seconds, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Start and seconds of each stage's work on each micro-batch, ``[stages, micro-batches]`` float64."""
+
+    start: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until the last stage has done the last micro-batch."""
+        return float(self.start[-1, -1] + self.seconds[-1, -1])
+
+    @property
+    def bubble(self) -> float:
+        """Idle share of all stages' time from the first start to the last end."""
+        share: float = 1.0 - float(self.seconds.sum()) / (self.makespan * self.start.shape[0])
+        return share
+
+
+def check_stages(stages: int, layers: int | None = None) -> int:
+    """A number of stages that is no larger than the model's layers.
+
+    Raises:
+        ConfigError: otherwise.
+    """
+    whole_number("pipeline.stages", stages)
+    if layers is not None and stages > layers:
+        rule = f"is more stages than the model's {layers} layers"
+        raise ConfigError("pipeline.stages", stages, rule, f"try {layers} or fewer stages")
+    return stages
+
+
+def even_times(stages: int, micro_batches: int, seconds: float) -> NDArray[np.float64]:
+    """The same seconds for every stage and micro-batch, ``[stages, micro-batches]``.
+
+    Raises:
+        ConfigError: for counts below 1, or a time that is not above 0.
+    """
+    check_stages(stages)
+    whole_number("pipeline.micro_batches", micro_batches)
+    return np.full((stages, micro_batches), check_seconds("pipeline.seconds", seconds))
+
+
+def run_pipeline(
+    seconds: NDArray[np.float64] | Sequence[Sequence[float]], send_seconds: float = 0.0
+) -> Pipeline:
+    """Run ``seconds[stage][micro-batch]``; a micro-batch reaches the next stage ``send_seconds`` later.
+
+    A stage works on micro-batches in order, one at a time; sending occupies no stage.
+
+    Raises:
+        ConfigError: for an empty or ragged table, or a time that is not above 0.
+    """
+    table = _table(seconds)
+    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    start = np.zeros_like(table)
+    arrived = np.zeros(table.shape[1])
+    for stage in range(table.shape[0]):
+        start[stage] = _in_order(arrived, table[stage])
+        arrived = start[stage] + table[stage] + send
+    return Pipeline(start, table)
+
+
+def _in_order(ready: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Starts on one stage: each micro-batch when it is ready and the one before is done.
+
+    start[m] = max over j ≤ m of (ready[j] + the seconds of j..m-1): one running maximum.
+    """
+    before = np.concatenate(([0.0], np.cumsum(seconds)[:-1]))
+    starts: NDArray[np.float64] = before + np.maximum.accumulate(ready - before)
+    return starts
+
+
+def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    try:
+        table = np.asarray(seconds, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            "pipeline.seconds", seconds, "must be a table [stages][micro-batches] of numbers", "try [[1, 1]]"
+        ) from error
+    if table.ndim != 2 or table.size == 0:
+        rule = "must be a table [stages][micro-batches] that is not empty"
+        raise ConfigError("pipeline.seconds", f"shape {table.shape}", rule, "try [[1, 1]]")
+    wrong = table[~(np.isfinite(table) & (table > 0))]
+    if wrong.size:
+        check_seconds("pipeline.seconds", float(wrong[0]))
+    return table
+
+
+def bubble_closed_form(stages: int, micro_batches: int) -> float:
+    """Idle share with equal times and free sends: (S - 1) / (M + S - 1) (GPipe, arXiv 1811.06965).
+
+    >>> bubble_closed_form(4, 12)
+    0.2
+
+    Raises:
+        ConfigError: for counts below 1.
+    """
+    check_stages(stages)
+    return (stages - 1) / (whole_number("pipeline.micro_batches", micro_batches) + stages - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lockstep:
+    """Replicas that meet at every MoE layer: the pipeline they run together, and each one's alone.
+
+    ``waiting_share`` is the part of the lockstep work time that the mean replica spends waiting.
+    """
+
+    together: Pipeline
+    alone: tuple[Pipeline, ...]
+    waiting_share: float
+
+    @property
+    def slowdown(self) -> float:
+        """Time together over the time of the mean replica alone."""
+        return self.together.makespan / (sum(each.makespan for each in self.alone) / len(self.alone))
+
+
+def run_lockstep(seconds: NDArray[np.float64], send_seconds: float = 0.0) -> Lockstep:
+    """Replicas whose experts are shared enter each MoE layer together, so the slowest sets the pace.
+
+    ``seconds``: ``[replicas, stages, micro-batches, MoE layers of a stage]``, each layer with the
+    attention before it. Replicas run the same micro-batch number at the same time.
+
+    Raises:
+        ConfigError: for another shape, or a time that is not above 0.
+    """
+    table = np.asarray(seconds, dtype=np.float64)
+    if table.ndim != 4 or table.size == 0:
+        rule = "must be [replicas, stages, micro-batches, layers of a stage]"
+        raise ConfigError("lockstep.seconds", f"shape {table.shape}", rule, "try numpy.ones((4, 2, 8, 3))")
+    slowest = table.max(axis=0).sum(axis=-1)
+    own = table.sum(axis=-1)
+    together = run_pipeline(slowest, send_seconds)
+    alone = tuple(run_pipeline(replica, send_seconds) for replica in own)
+    return Lockstep(together, alone, 1.0 - float(own.mean(axis=0).sum() / slowest.sum()))

@@ -1,0 +1,249 @@
+"""Expected copies of one token's dispatch under uniform picks: exact sums, no sampling.
+
+Averaged over the homes of the dispatch groups; combine mirrors dispatch in copies. The forms are those
+of the counting rules: p(e_island) an IB copy, p(e_gpu) a copy inside an island, and Σ p(e_gpu) over IB
+for an island where the home has no relay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.errors import ConfigError
+from tracer.mesh.cluster import indices_of, islands_of
+from tracer.traffic.chance import HitChance
+from tracer.trip.hops.routes import tied_ep_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracer.mesh.cluster import Int64s
+    from tracer.scenario.placement import Placement
+    from tracer.scenario.scenario import Scenario
+
+POSITION_WORK = 1 << 18
+MAX_WORK = 1 << 22
+RANK_WORK = 64
+"""Pairs that the bare visit of a rank costs as much as."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCopies:
+    """Expected copies a token (of one source rank) by link and by how much is de-duplicated.
+
+    ``nvlink`` and ``ib`` are what moves through relays, one copy a GPU and one a remote island.
+    ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other islands (no relay);
+    ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between islands.
+    """
+
+    nvlink: float
+    ib: float
+    gpus: float
+    gpus_ib: float
+    messages: float
+    messages_ib: float
+
+    def __add__(self, other: DispatchCopies) -> DispatchCopies:
+        return DispatchCopies(*(getattr(self, n) + getattr(other, n) for n in self.__slots__))
+
+    def scaled(self, factor: float) -> DispatchCopies:
+        """Every count times ``factor``."""
+        return DispatchCopies(*(getattr(self, name) * factor for name in self.__slots__))
+
+
+NO_COPIES = DispatchCopies(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A dispatch group: island, index and EP rank of each member."""
+
+    islands: tuple[int, ...]
+    indices: tuple[int, ...]
+    ep_ranks: tuple[int, ...]
+
+
+def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
+    """Copies of a token in a MoE layer, averaged over the homes of the layer's stage.
+
+    Raises:
+        ConfigError: for a mesh or a table of replicas too large to sum over.
+    """
+    placement = scenario.placement_of(layer)
+    stage = _stage_of(scenario, layer)
+    chance = HitChance.of_model(scenario.need_model())
+    ranks = stage_groups(scenario, stage)
+    if placement.has_replicas:
+        return _with_replicas(scenario, placement, stage, ranks, chance)
+    shapes = _shapes(scenario, ranks)
+    _check_work(sum(len(group.islands) for group in shapes) * placement.experts)
+    held = [frozenset(placement.experts_of(ep)) for ep in range(placement.ep)]
+    total = NO_COPIES
+    for group, times in shapes.items():
+        sets = [held[ep] for ep in group.ep_ranks]
+        for home in range(len(sets)):
+            total += _home_copies(group, home, sets, chance).scaled(times)
+    return total.scaled(1 / ranks.size)
+
+
+def _stage_of(scenario: Scenario, layer: int) -> int:
+    done = 0
+    for stage, count in enumerate(scenario.stage_layers):
+        done += count
+        if layer <= done:
+            return stage
+    return len(scenario.stage_layers) - 1
+
+
+def stage_groups(scenario: Scenario, stage: int) -> Int64s:
+    """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
+    groups = scenario.mesh.groups("dispatch").astype(np.int64)
+    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
+    return found
+
+
+def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
+    """One of the groups ``[groups, members]`` of each kind, with how many there are.
+
+    Groups are alike when one is the other moved along by whole islands.
+    """
+    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
+    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    seen = np.concatenate([islands - islands[:, :1], indices, eps], axis=1).astype(np.int64)
+    kinds = [row.tobytes() for row in seen]
+    first: dict[bytes, int] = {}
+    for place, kind in enumerate(kinds):
+        first.setdefault(kind, place)
+    counts = Counter(kinds)
+    return [(ranks[place], counts[kind]) for kind, place in first.items()]
+
+
+def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
+    """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
+    shapes: dict[_Group, int] = {}
+    for row, times in groups_alike(scenario, ranks):
+        numbers: dict[int, int] = {}
+        islands = islands_of(scenario.cluster, row).tolist()
+        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in islands)
+        indices = tuple(indices_of(scenario.cluster, row).tolist())
+        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
+        shapes[group] = shapes.get(group, 0) + times
+    _check_work(sum(len(group.islands) ** 2 for group in shapes))
+    return shapes
+
+
+def check_sum(ranks: int, each: int) -> None:
+    """Refuse a sum that goes through ``each`` partners of every one of ``ranks`` ranks, when that takes long.
+
+    Raises:
+        ConfigError: above ``MAX_WORK`` pairs.
+    """
+    _check_work(ranks * each)
+
+
+def _check_work(work: int) -> None:
+    if work > MAX_WORK:
+        raise ConfigError(
+            "mesh.ep",
+            f"{work:,} pairs of ranks",
+            f"are more than the {MAX_WORK:,} that the exact sum goes through",
+            "take a smaller ep, or a census of drawn tokens",
+        )
+
+
+def _home_copies(
+    group: _Group, home: int, sets: Sequence[frozenset[int]], chance: HitChance
+) -> DispatchCopies:
+    """Copies from one home, where member i serves the experts ``sets[i]`` for it."""
+    own = group.islands[home]
+    hits = [chance.of_set(served) for served in sets]
+    picks = [chance.picks_of(served) for served in sets]
+    nvlink = sum(hit for i, hit in enumerate(hits) if group.islands[i] == own and i != home)
+    messages = sum(picks) - picks[home]
+    messages_ib = sum(pick for i, pick in enumerate(picks) if group.islands[i] != own)
+    gpus_ib = sum(hit for i, hit in enumerate(hits) if group.islands[i] != own)
+    gpus = nvlink + gpus_ib
+    ib = 0.0
+    for island in set(group.islands) - {own}:
+        there = [i for i, at in enumerate(group.islands) if at == island]
+        relays = [i for i in there if group.indices[i] == group.indices[home]]
+        if not relays:
+            ib += sum(hits[i] for i in there)
+            continue
+        ib += chance.of_set(set().union(*(sets[i] for i in there)))
+        nvlink += sum(hits[i] for i in there if i != relays[0])
+    return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
+
+
+def _with_replicas(
+    scenario: Scenario, placement: Placement, stage: int, ranks: Int64s, chance: HitChance
+) -> DispatchCopies:
+    """Average over homes and over token positions modulo the ties between replicas.
+
+    Where the ties' least common multiple makes too many positions, the first of them stand for all.
+    """
+    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
+    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    _check_work(ranks.size * (ranks.shape[1] + placement.experts))
+    most = max(1, POSITION_WORK // (ranks.size * ranks.shape[1]))
+    total = NO_COPIES
+    for row in range(len(ranks)):
+        group = _Group(tuple(islands[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist()))
+        for home, source in enumerate(ranks[row].tolist()):
+            ties = _ties(scenario, placement, stage, source)
+            positions = min(lcm(*(len(tie) for tie in ties)), most)
+            for position in range(positions):
+                held: list[set[int]] = [set() for _ in range(placement.ep)]
+                for expert, tie in enumerate(ties):
+                    held[tie[position % len(tie)]].add(expert)
+                sets = [frozenset(held[ep]) for ep in group.ep_ranks]
+                total += _home_copies(group, home, sets, chance).scaled(1 / positions)
+    return total.scaled(1 / ranks.size)
+
+
+def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> list[Sequence[int]]:
+    """EP ranks that serve each expert equally well for a source."""
+    return [tied_ep_ranks(scenario, placement, stage, source, e) for e in range(placement.experts)]
+
+
+def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
+    """(messages a token, those between islands) without de-duplication, averaged over a layer's homes.
+
+    One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
+    """
+    placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
+    chance = HitChance.of_model(scenario.need_model())
+    shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
+    ranks = stage_groups(scenario, stage)
+    alike = groups_alike(scenario, ranks)
+    each = max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0)
+    check_sum(sum(len(row) for row, _ in alike), each)
+    plain = (
+        None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
+    )
+    messages = crossing = 0.0
+    for row, times in alike:
+        islands, eps = islands_of(scenario.cluster, row), scenario.mesh.coordinates_of(row)["ep"]
+        for home, source in enumerate(row.tolist()):
+            by_ep = plain
+            if by_ep is None:
+                by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
+            picks = by_ep[eps]
+            messages += times * float(picks.sum() - picks[home])
+            crossing += times * float(picks[islands != islands[home]].sum())
+    return messages / ranks.size, crossing / ranks.size
+
+
+def _by_ep(ties: list[Sequence[int]], shares: list[float], ep: int) -> NDArray[np.float64]:
+    """Expected picks by EP rank ``[ep]``, ties shared evenly."""
+    found = np.zeros(ep)
+    for tie, share in zip(ties, shares, strict=True):
+        for rank in tie:
+            found[rank] += share / len(tie)
+    return found

@@ -1,0 +1,204 @@
+"""What a MoE block is expected to move, contract by contract: tokens, all rows, or weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.model.dtype import BYTES, dispatch_row_bytes
+from tracer.model.parameters import expert_parameters
+from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.step import expert_bytes
+from tracer.traffic.dispatch import (
+    NO_COPIES,
+    RANK_WORK,
+    DispatchCopies,
+    check_sum,
+    expected_copies,
+    expected_messages,
+    groups_alike,
+    stage_groups,
+)
+from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, shared_line, split_line
+from tracer.trip.hop import HopKind, Part, Where
+from tracer.trip.hops.ep import pulls_to
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+PULL_WORK = 20
+"""Pairs that a pulled expert costs as much as: each is a transfer that is built and thrown away."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowBytes:
+    """Bytes of one dispatched row and of one combined row."""
+
+    dispatch: int
+    combine: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> RowBytes:
+        """Row sizes in the declared dtypes; a low-latency FP8 message has its header."""
+        hidden = scenario.need_model().need("hidden", "size a row")
+        low = scenario.plan.dispatch == "low_latency" and scenario.plan.contract == Contract.EP
+        size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low)
+        return cls(size, hidden * BYTES[scenario.dtype.combine])
+
+    @property
+    def both(self) -> int:
+        """Bytes of a copy there and back."""
+        return self.dispatch + self.combine
+
+
+def moe_line(scenario: Scenario, tokens: int) -> AxisTraffic | None:
+    """The MoE block's line on axis ep; None when its contract moves nothing there."""
+    mesh = scenario.mesh
+    if scenario.plan.contract == Contract.TP or mesh.size_of("ep") * mesh.size_of("etp") == 1:
+        return None
+    if scenario.plan.contract == Contract.DWDP:
+        return _pull_line(scenario)
+    if scenario.plan.contract == Contract.AG_RS:
+        return _all_rows_line(scenario, tokens)
+    return _dispatch_line(scenario, tokens)
+
+
+def dispatched_rows(scenario: Scenario, tokens: int) -> float:
+    """Rows one GPU dispatches in a layer: T/(cp·tp), without SP T/cp (every TP rank has a copy)."""
+    tp = 1 if scenario.plan.sp == Sp.OFF else scenario.mesh.size_of("tp")
+    return tokens / (scenario.mesh.size_of("cp") * tp)
+
+
+def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
+    cp, tp = scenario.mesh.size_of("cp"), scenario.mesh.size_of("tp")
+    if scenario.plan.sp == Sp.OFF:
+        return "(T/cp)", f"({tokens}/{cp})"
+    return "(T/(cp·tp))", f"({tokens}/({cp}·{tp}))"
+
+
+def average_copies(scenario: Scenario) -> DispatchCopies:
+    """Expected copies a token, averaged over the MoE layers (stages and placements may differ)."""
+    total = NO_COPIES
+    for layer, share in _distinct_layers(scenario).items():
+        total += expected_copies(scenario, layer).scaled(share)
+    return total
+
+
+def average_messages(scenario: Scenario) -> tuple[float, float]:
+    """Expected messages a token without de-duplication, and those between islands; as above."""
+    messages = crossing = 0.0
+    for layer, share in _distinct_layers(scenario).items():
+        every, between = expected_messages(scenario, layer)
+        messages, crossing = messages + share * every, crossing + share * between
+    return messages, crossing
+
+
+def _distinct_layers(scenario: Scenario) -> dict[int, float]:
+    """One MoE layer of each stage and placement, with the share of the MoE layers it stands for."""
+    model = scenario.need_model()
+    layers = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
+    edges = np.cumsum(scenario.stage_layers)
+    first: dict[tuple[int, int], int] = {}
+    counts: Counter[int] = Counter()
+    for layer in layers:
+        key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
+        counts[first.setdefault(key, layer)] += 1
+    # Each one lists the groups of the whole mesh.
+    check_sum(scenario.mesh.world_size, len(counts))
+    return {layer: count / len(layers) for layer, count in counts.items()}
+
+
+def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
+    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    top_k += len(scenario.always_picked)
+    if scenario.plan.dispatch == "low_latency":
+        messages, ib = average_messages(scenario)
+        nvlink = messages - ib
+    else:
+        copies = average_copies(scenario)
+        nvlink, ib = copies.nvlink, copies.ib
+    rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
+    formula, numbers = _rows_text(scenario, tokens)
+    factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
+    return split_line(
+        scenario.cluster,
+        "ep",
+        "moe",
+        elements=2 * top_k * etp * rows * hidden,
+        size=top_k * etp * rows * size,
+        nvlink=(2 * nvlink * rows * hidden, nvlink * rows * size),
+        ib=(2 * ib * rows * hidden, ib * rows * size),
+        formula=f"2·{factor}·{formula}·d by picks; over IB 2·{_ib_text(scenario)}·{formula}·d",
+        numbers=f"2·{factor_numbers}·{numbers}·{hidden}; over IB 2·{ib:.4f}·{numbers}·{hidden}",
+        times=model.moe_layers,
+    )
+
+
+def _ib_text(scenario: Scenario) -> str:
+    if scenario.plan.dispatch == "low_latency":
+        return "k·etp·(share of experts on other islands)"
+    return "Σ p(e_island)"
+
+
+def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    model, mesh = scenario.need_model(), scenario.mesh
+    hidden = model.need("hidden", "size a row")
+    peers = mesh.size_of("etp") * mesh.size_of("ep") - 1
+    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
+    formula, numbers = _rows_text(scenario, tokens)
+    elements, total = 2 * peers * rows * hidden, peers * rows * size
+    return shared_line(
+        scenario.cluster,
+        "ep",
+        "moe",
+        elements=elements,
+        size=total,
+        ib_share=share,
+        formula=f"2·(etp·ep-1)·{formula}·d",
+        numbers=f"2·{peers}·{numbers}·{hidden}",
+        times=model.moe_layers,
+    )
+
+
+def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
+    """(NVLink, IB) bytes of weights a rank pulls in a MoE layer, on average."""
+    nvlink = ib = 0.0
+    edges = np.cumsum(scenario.stage_layers)
+    for layer, share in _distinct_layers(scenario).items():
+        stage = int(np.searchsorted(edges, layer))
+        groups = stage_groups(scenario, stage)
+        alike = groups_alike(scenario, groups)
+        each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
+        check_sum(sum(len(group) for group, _ in alike), each)
+        for group, times in alike:
+            for rank in group.tolist():
+                for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
+                    part = transfer.bytes * times * share / groups.size
+                    nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+    return nvlink, ib
+
+
+def _pull_line(scenario: Scenario) -> AxisTraffic:
+    """Weights a GPU receives: the experts that are not local, once a layer, whatever T."""
+    model = scenario.need_model()
+    nvlink, ib = pulled_bytes(scenario)
+    layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
+    experts, whole = scenario.placement_of(layer).experts, expert_bytes(scenario)
+    element = whole / expert_parameters(model)
+    return split_line(
+        scenario.cluster,
+        "ep",
+        str(HopKind.WEIGHT_PULL),
+        elements=(nvlink + ib) / element,
+        size=nvlink + ib,
+        nvlink=(nvlink / element, nvlink),
+        ib=(ib / element, ib),
+        formula="weights of the experts that are not local, once a layer, whatever T",
+        numbers=f"{(nvlink + ib) / whole:.4g} of {experts} experts, 3·d·expert_hidden each",
+        times=model.moe_layers,
+    )

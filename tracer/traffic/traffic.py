@@ -1,0 +1,230 @@
+"""Closed forms: what each axis sends per GPU and layer, with the formula, before anything is run.
+
+T is the padded prompt of a replica, in decode the padded new tokens of its step (one a request), d the
+hidden size; every replica has as many, and the router picks uniformly. The forms are section 7 of the
+counting rules; each agrees with a census, and with the sum of all tokens' trips.
+
+Expected traffic as text a person reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.display import format_bytes, format_seconds
+from tracer.mesh.cluster import islands_of
+from tracer.model.dtype import BYTES
+from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.step import mesh_line, pass_words, rows_words, step_rows
+from tracer.traffic.attention import attention_lines, head_lines
+from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
+from tracer.traffic.moe import moe_line
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+SCHEMA = 1
+ASSUMES = "peak link rates, no latency, the two tiers overlapped, no overlap with compute, uniform picks"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTraffic:
+    """Every line of a scenario's expected traffic; ``print`` shows a table."""
+
+    scenario: Scenario
+    tokens: int
+    lines: tuple[AxisTraffic, ...]
+
+    def axis(self, name: str) -> AxisTraffic | None:
+        """The first line of an axis: attention's for tp, the MoE block's for ep; None when it is silent."""
+        return next((line for line in self.lines if line.axis == name), None)
+
+    @property
+    def ib_bytes_per_pass(self) -> float:
+        """Bytes a GPU sends between islands in one forward pass, on average."""
+        return sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+
+    @property
+    def nvlink_bytes_per_pass(self) -> float:
+        """Bytes a GPU sends inside its island in one forward pass, on average."""
+        return sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+
+    @property
+    def seconds_per_pass(self) -> float:
+        """Time of all hops of one forward pass through every stage, one after the other."""
+        return sum(line.seconds * line.times for line in self.lines)
+
+    def ratio_to_tp(self, line: AxisTraffic) -> float | None:
+        """A line's time over TP's in attention; None without TP traffic."""
+        base = self.axis("tp")
+        return None if base is None or base.seconds == 0 else line.seconds / base.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``.
+
+        ``tracer/data/schemas/traffic.schema.json`` describes them.
+        """
+        axes: dict[str, Any] = {}
+        for line in self.lines:
+            entry = line.to_dict() | {"ratio_to_tp": self.ratio_to_tp(line)}
+            axes.setdefault(line.axis, entry | {"parts": []})["parts"].append(entry)
+        if "pp" in axes:
+            pp = axes["pp"]
+            layers_a_stage = self.scenario.need_model().layers / self.scenario.mesh.stages
+            ratio = pp["ratio_to_tp"]
+            pp["ratio_to_tp_per_send"] = ratio
+            pp["ratio_to_tp_per_layer"] = None if ratio is None else ratio / layers_a_stage
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario.name,
+            "phase": self.scenario.phase,
+            "tokens_per_replica": self.tokens,
+            "hidden": self.scenario.need_model().hidden,
+            "assumes": ASSUMES,
+            "axes": axes,
+            "per_pass": {
+                "nvlink_bytes": self.nvlink_bytes_per_pass,
+                "ib_bytes": self.ib_bytes_per_pass,
+                "seconds": self.seconds_per_pass,
+            },
+        }
+
+    def __str__(self) -> str:
+
+        return traffic_text(self)
+
+
+def expected_traffic(scenario: Scenario) -> ExpectedTraffic:
+    """Closed forms of a scenario in its phase, averaged over its GPUs.
+
+    Raises:
+        ConfigError: when the model lacks a size, or the mesh is too large to list its groups.
+    """
+    model = scenario.need_model()
+    tokens = step_rows(scenario)
+    moe = model.moe_layers
+    lines: list[AxisTraffic] = []
+    if scenario.mesh.size_of("tp") > 1:
+        lines += _tp_lines(scenario, tokens)
+    lines += attention_lines(scenario, tokens)
+    if moe:
+        found = moe_line(scenario, tokens)
+        lines += [] if found is None else [found]
+    if scenario.mesh.stages > 1:
+        lines.append(_pp_line(scenario, tokens))
+    lines += head_lines(scenario, tokens)
+    return ExpectedTraffic(scenario, tokens, tuple(lines))
+
+
+def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
+    """TP's sums and gathers: attention, then whatever else is split over it."""
+    model, plan = scenario.need_model(), scenario.plan
+    every = layers_by_stage(scenario)
+    moe = layers_by_stage(scenario, model.is_moe)
+    dense = [count - routed for count, routed in zip(every, moe, strict=True)]
+    lines = [_tp_line(scenario, tokens, "attention", every, 2)]
+    if sum(dense) and scenario.dense_tp > 1:
+        lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
+    if sum(moe) and plan.shared_tp and model.shared_experts:
+        lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
+    if sum(moe) and plan.contract == Contract.TP:
+        lines.append(_tp_line(scenario, tokens, "moe", moe, 2))
+    if sum(moe) and plan.contract != Contract.TP and plan.sp == Sp.BEFORE_DISPATCH:
+        lines.append(_tp_line(scenario, tokens, "moe_gather", moe, 1))
+    if plan.embedding == "vocab_parallel":
+        first = [1] + [0] * (scenario.mesh.stages - 1)
+        lines.append(_tp_line(scenario, tokens, "embedding", first, 1 if plan.sp == Sp.MEGATRON else 2))
+    return lines
+
+
+def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], collectives: int) -> AxisTraffic:
+    """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two; layers by stage."""
+    tp, cp = scenario.mesh.size_of("tp"), scenario.mesh.size_of("cp")
+    hidden = scenario.need_model().need("hidden", "size a row")
+    lead = f"{collectives}·" if collectives > 1 else ""
+    return plain_line(
+        scenario.cluster,
+        "tp",
+        part,
+        elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
+        element_bytes=BYTES[scenario.dtype.activations],
+        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo == "ring"),
+        formula=f"{lead}(tp-1)/tp·(T/cp)·d",
+        numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
+        times=sum(layers),
+    )
+
+
+def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    """Rows a GPU sends to the next stage, once a stage boundary."""
+    mesh, cp = scenario.mesh, scenario.mesh.size_of("cp")
+    hidden = scenario.need_model().need("hidden", "size a row")
+    split = scenario.plan.sp == Sp.MEGATRON
+    parts = cp * (mesh.size_of("tp") if split else 1)
+    chain = islands_of(scenario.cluster, mesh.groups("pp"))
+    return plain_line(
+        scenario.cluster,
+        "pp",
+        "pipeline",
+        elements=tokens * hidden / parts,
+        element_bytes=BYTES[scenario.dtype.activations],
+        ib_share=float((chain[:, 1:] != chain[:, :-1]).mean()),
+        formula="(T/(cp·tp))·d per stage boundary" if split else "(T/cp)·d per stage boundary",
+        numbers=f"({tokens}/{parts})·{hidden}",
+        times=mesh.stages - 1,
+        per="stage boundary",
+    )
+
+
+HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")
+
+
+def traffic_rows(traffic: ExpectedTraffic) -> list[list[str]]:
+    """One row a line, in the order of :data:`HEADINGS`."""
+    unit = traffic.tokens * (traffic.scenario.need_model().hidden or 1)
+    rows = []
+    for line in traffic.lines:
+        ratio = traffic.ratio_to_tp(line)
+        rows.append(
+            [
+                line.axis,
+                line.part,
+                line.per,
+                f"{line.elements:,.0f}",
+                f"{line.elements / unit:.3g}",
+                format_bytes(round(line.bytes)),
+                format_bytes(round(line.nvlink_bytes)),
+                format_bytes(round(line.ib_bytes)),
+                format_seconds(line.seconds) + (f" ({line.tier})" if line.tier else ""),
+                "-" if ratio is None else f"{ratio:.3g}",
+                f"{line.formula} = {line.numbers}",
+            ]
+        )
+    return rows
+
+
+def traffic_footer(traffic: ExpectedTraffic) -> list[str]:
+    """What the figures assume, and the sums of one forward pass."""
+    cluster, step = traffic.scenario.cluster, pass_words(traffic.scenario)
+    sizes = (traffic.nvlink_bytes_per_pass, traffic.ib_bytes_per_pass)
+    nvlink, ib = (format_bytes(round(size)) for size in sizes)
+    return [
+        f"Sent per GPU in {rows_words(traffic.scenario, traffic.tokens)}. "
+        f"NVLink {cluster.nvlink.bytes_per_s / 1e9:g} GB/s, IB {cluster.ib.bytes_per_s / 1e9:g} GB/s a GPU, "
+        "one direction.",
+        f"Assumes {ASSUMES}.",
+        f"One {step}, averaged over all GPUs: {nvlink} on NVLink, {ib} over IB, "
+        f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
+    ]
+
+
+def traffic_text(traffic: ExpectedTraffic) -> str:
+    """The whole report in columns."""
+    rows = [list(HEADINGS), *traffic_rows(traffic)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join([mesh_line(traffic.scenario), "", *lines, "", *traffic_footer(traffic)])

@@ -1,0 +1,37 @@
+"""The trip as CSV: one row a transfer, and one for a hop in which nothing of the token moves.
+
+Trips as JSON text; ``tracer/data/schemas`` has a contract for one token's (trip) and several (trips).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracer.trip.several import Trips
+    from tracer.trip.trip import Trip
+
+
+COLUMNS = ("hop", "layer", "stage", "kind", "axis", "dead", "src", "dst", "bytes", "tier", "role")
+
+
+def to_csv(trip: Trip) -> str:
+    """Rows in the order of the trip, under a header line; ``\\n`` ends each."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for index, hop in enumerate(trip.hops):
+        place = (index, hop.layer, hop.stage, hop.kind, hop.axis or "", int(hop.dead))
+        for transfer in hop.transfers:
+            writer.writerow((*place, *transfer))
+        if not hop.transfers:
+            writer.writerow((*place, "", "", 0, "", ""))
+    return out.getvalue()
+
+
+def to_json(trip: Trip | Trips) -> str:
+    """The whole trip, or several tokens' trips, indented, with a final newline."""
+    return json.dumps(trip.to_dict(), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,22 @@
+"""One file a kind of hop, one signature: ``(scenario, where) -> Hop``."""
+
+from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
+from tracer.trip.hops.ep import combine, dispatch, weight_pull
+from tracer.trip.hops.pp import land, pp_send
+from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
+
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "combine",
+    "dispatch",
+    "head_copy",
+    "kv_exchange",
+    "land",
+    "logits_gather",
+    "partials_return",
+    "pp_send",
+    "query_send",
+    "reduce_scatter",
+    "weight_pull",
+]

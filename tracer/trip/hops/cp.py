@@ -1,0 +1,162 @@
+"""K/V exchange over the CP group: queries stay in place, keys and values travel.
+
+Whether in decode the query travels or K/V does, and why.
+
+Decode attention by pass-Q: K/V stays where it is kept, the query goes out and partial outputs return.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tracer.memory.kv import shard_peers
+from tracer.model.dtype import BYTES
+from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
+from tracer.trip.hops.moves import make_hop, send, tp_ranks
+
+if TYPE_CHECKING:
+    from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
+
+
+def kv_elements(scenario: Scenario) -> int:
+    """Elements of one token's K/V on one TP rank in one layer.
+
+    K and V of max(1, kv_heads/tp) heads; MLA: the whole latent, ``kv_lora_rank + qk_rope_head_dim``.
+    """
+    model = scenario.need_model()
+    if model.mla:
+        return model.kv_values_per_token
+    heads = max(1, model.need("kv_heads", "size K/V") // scenario.mesh.size_of("tp"))
+    why = "size K/V"
+    return heads * (model.need("head_dim", why) + model.need("v_head_dim", why))
+
+
+def kv_exchange(scenario: Scenario, where: Where) -> Hop:
+    """Each TP rank's K/V of the token reaches the other CP ranks with the same tp.
+
+    ``ring`` hands it from cp i to i+1, cp-1 times, whatever causality needs; ``all_gather`` sends it
+    straight to each (Llama 3). The two are equal at cp = 2.
+    """
+    size = kv_elements(scenario) * BYTES[scenario.dtype.kv]
+    transfers: list[Transfer] = []
+    for rank in tp_ranks(scenario, where.home):
+        group = list(scenario.mesh.dense.group(rank, "cp"))
+        start = group.index(rank)
+        ring = group[start:] + group[:start]
+        if scenario.plan.kv_exchange == "ring":
+            transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring)]
+        else:
+            transfers += [send(scenario, rank, peer, size, Role.KV) for peer in ring[1:]]
+    return make_hop(HopKind.KV_EXCHANGE, where, transfers)
+
+
+@dataclass(frozen=True, slots=True)
+class PassRule:
+    """The published choice between passing queries and passing K/V, with its numbers.
+
+    Queries are smaller when ``new / (new + cached) <= kv_elements / query_elements``; with heads of one
+    width the right side is ``2 · kv_heads / heads`` (arXiv 2411.01783, equation for pass-Q: 0.125 for
+    Llama 3 405B). What returns, partial outputs, is not in the rule.
+
+    >>> PassRule(new=1, cached=64, kv_elements=2 * 8 * 128, query_elements=128 * 128).way
+    'pass_q'
+    """
+
+    new: int
+    cached: int
+    kv_elements: int
+    query_elements: int
+
+    @property
+    def miss_rate(self) -> float:
+        """Share of the context that is new."""
+        return self.new / (self.new + self.cached)
+
+    @property
+    def threshold(self) -> float:
+        """Largest share for which queries are the smaller load."""
+        return self.kv_elements / self.query_elements
+
+    @property
+    def way(self) -> str:
+        """``pass_q`` or ``pass_kv``."""
+        return "pass_q" if self.miss_rate <= self.threshold else "pass_kv"
+
+    def __str__(self) -> str:
+        sign = "<=" if self.way == "pass_q" else ">"
+        return (
+            f"{self.new} new / {self.new + self.cached:,} in context = {self.miss_rate:.3g} {sign} "
+            f"{self.kv_elements:,} K/V / {self.query_elements:,} query elements = {self.threshold:.3g}"
+        )
+
+
+def query_elements_per_token(model: ModelSpec) -> int:
+    """Elements of one token's query over all heads; MLA: absorbed into the latent."""
+    why = "size a query"
+    width = model.kv_values_per_token if model.mla else model.need("head_dim", why)
+    return model.need("heads", why) * width
+
+
+def pass_rule(scenario: Scenario) -> PassRule:
+    """The rule for the scenario's token: alone new, all positions before it cached."""
+    model = scenario.need_model()
+    return PassRule(1, scenario.position, model.kv_values_per_token, query_elements_per_token(model))
+
+
+def attention_way(scenario: Scenario) -> str:
+    """``pass_q`` or ``pass_kv``: as the scenario says, or by the rule when it says ``auto``.
+
+    With dcp > 1 no rank of a TP group has a KV head's whole context, so the query travels whatever it costs.
+    """
+    said = scenario.plan.decode_attention
+    if said != "auto":
+        return said
+    return "pass_q" if scenario.plan.dcp > 1 else pass_rule(scenario).way
+
+
+WHY = "size a partial output"
+
+
+def query_elements(scenario: Scenario) -> int:
+    """Elements of one token's query on one TP rank in one layer.
+
+    ``heads/tp`` query heads; MLA: absorbed into the latent, ``kv_lora_rank + qk_rope_head_dim`` each.
+    """
+    return query_elements_per_token(scenario.need_model()) // scenario.mesh.size_of("tp")
+
+
+def partial_bytes(scenario: Scenario) -> int:
+    """Bytes of the partial result that one rank returns to another: outputs, m and ℓ of its heads.
+
+    An output has the width of a value head (MLA: of the latent without its rotary part) in the
+    activations' dtype; the largest score m and the softmax sum ℓ of each head are FP32.
+    """
+    model = scenario.need_model()
+    heads = model.need("heads", WHY) // scenario.mesh.size_of("tp")
+    width = model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
+    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES["fp32"])
+
+
+def query_send(scenario: Scenario, where: Where) -> Hop:
+    """Each TP rank's query heads reach the ranks that keep the other tokens of its KV heads."""
+    size = query_elements(scenario) * BYTES[scenario.dtype.activations]
+    transfers = [
+        send(scenario, rank, peer, size, Role.QUERY)
+        for rank in tp_ranks(scenario, where.home)
+        for peer in shard_peers(scenario, rank)
+    ]
+    return make_hop(HopKind.QUERY_SEND, where, transfers)
+
+
+def partials_return(scenario: Scenario, where: Where) -> Hop:
+    """Each of those ranks returns its partial output, to be merged where the query came from."""
+    size = partial_bytes(scenario)
+    transfers = [
+        send(scenario, peer, rank, size, Role.OUTPUT)
+        for rank in tp_ranks(scenario, where.home)
+        for peer in shard_peers(scenario, rank)
+    ]
+    return make_hop(HopKind.PARTIALS_RETURN, where, transfers)

@@ -1,0 +1,133 @@
+"""Dispatch: the row travels to the GPUs of its experts.
+
+Combine: weighted expert outputs travel back and are summed on the way.
+
+Weight pull (DWDP): tokens stay, and the experts that are not local come to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.model.dtype import BYTES, dispatch_row_bytes
+from tracer.scenario.plan import Contract
+from tracer.scenario.step import expert_bytes
+from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
+from tracer.trip.hops.moves import make_hop, moe_sources, send
+from tracer.trip.hops.routes import choose_ep_rank, dispatch_peers, expert_messages, routes
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+def dispatch(scenario: Scenario, where: Where) -> Hop:
+    """Copies of the row to the experts' GPUs.
+
+    High throughput: one copy a GPU inside the home island; one IB copy to each remote island's relay,
+    which forwards one a GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low latency: one
+    message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch group.
+    """
+    notes: dict[str, None] = {}
+    transfers: list[Transfer] = []
+    for source in moe_sources(scenario, where.home):
+        transfers += dispatch_from(scenario, where, source, notes)
+    return make_hop(HopKind.DISPATCH, where, transfers, note="; ".join(notes))
+
+
+def dispatch_from(
+    scenario: Scenario, where: Where, source: int, notes: dict[str, None] | None = None
+) -> list[Transfer]:
+    """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
+    low_latency = scenario.plan.dispatch == "low_latency"
+    hidden = scenario.need_model().need("hidden", "size a row")
+    is_ep = scenario.plan.contract == Contract.EP
+    size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low_latency and is_ep)
+    if not is_ep:
+        return [send(scenario, source, peer, size, Role.ROW) for peer in dispatch_peers(scenario, source)]
+    if low_latency:
+        messages = expert_messages(scenario, where, source)
+        return [send(scenario, source, rank, size, Role.DISPATCH) for _, rank in messages if rank != source]
+    transfers: list[Transfer] = []
+    for route in routes(scenario, where, source):
+        if route.fallback and notes is not None:
+            notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = (
+                None
+            )
+        if route.relay is None:
+            transfers += [
+                send(scenario, source, gpu, size, Role.DISPATCH) for gpu in route.gpus if gpu != source
+            ]
+        else:
+            transfers.append(send(scenario, source, route.relay, size, Role.DISPATCH))
+            transfers += [
+                send(scenario, route.relay, gpu, size, Role.FORWARD)
+                for gpu in route.gpus
+                if gpu != route.relay
+            ]
+    return transfers
+
+
+def combine(scenario: Scenario, where: Where) -> Hop:
+    """The paths of dispatch, walked back: each GPU's own sum to the relay, one IB copy of theirs home.
+
+    Mirrors dispatch in copies, not in bytes: rows come back in the combine dtype.
+    """
+    transfers: list[Transfer] = []
+    for source in moe_sources(scenario, where.home):
+        transfers += combine_to(scenario, where, source)
+    return make_hop(HopKind.COMBINE, where, transfers)
+
+
+def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+    """Transfers that bring one source rank's copy its results."""
+    size = scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.combine]
+    if scenario.plan.contract != Contract.EP:
+        return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]
+    if scenario.plan.dispatch == "low_latency":
+        messages = expert_messages(scenario, where, source)
+        return [send(scenario, rank, source, size, Role.RESULT) for _, rank in messages if rank != source]
+    transfers: list[Transfer] = []
+    for route in routes(scenario, where, source):
+        end = source if route.relay is None else route.relay
+        transfers += [send(scenario, gpu, end, size, Role.RESULT) for gpu in route.gpus if gpu != end]
+        if route.relay is not None:
+            transfers.append(send(scenario, route.relay, source, size, Role.SUM))
+    return transfers
+
+
+def weight_pull(scenario: Scenario, where: Where) -> Hop:
+    """Each rank that runs the token's FFN pulls every expert slice it does not hold, picked or not.
+
+    Pulls touch no GPU and add no crossing; their bytes are tallied apart from the token's.
+    """
+    transfers: list[Transfer] = []
+    for puller in moe_sources(scenario, where.home):
+        transfers += pulls_to(scenario, where, puller)
+    crosses = any(transfer.tier == "ib" for transfer in transfers)
+    word = scenario.cluster.island_word
+    note = f"WARNING: the dwdp group spans {word}s: weights are pulled over IB" if crosses else ""
+    return make_hop(HopKind.WEIGHT_PULL, where, transfers, note=note)
+
+
+def experts_by_owner(scenario: Scenario, where: Where, puller: int) -> dict[int, list[int]]:
+    """Every expert of the layer, under the EP rank that serves it to the puller, ascending."""
+    placement = scenario.placement_of(where.layer)
+    found: dict[int, list[int]] = {}
+    for expert in range(placement.experts):
+        found.setdefault(choose_ep_rank(scenario, placement, where, puller, expert), []).append(expert)
+    return dict(sorted(found.items()))
+
+
+def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
+    """One transfer from each rank that owns a slice the puller lacks."""
+    mesh, etp_size = scenario.mesh, scenario.mesh.size_of("etp")
+    own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
+    edp, whole = mesh.expert_coordinate(puller, "edp"), expert_bytes(scenario)
+    pulls = []
+    for ep, experts in experts_by_owner(scenario, where, puller).items():
+        for etp in range(etp_size):
+            if (ep, etp) != own:
+                slice_bytes = whole * (etp + 1) // etp_size - whole * etp // etp_size
+                owner = mesh.expert_rank(where.stage, etp=etp, ep=ep, edp=edp)
+                pulls.append(send(scenario, owner, puller, len(experts) * slice_bytes, Role.WEIGHTS))
+    return pulls

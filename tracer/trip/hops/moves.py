@@ -1,0 +1,100 @@
+"""Moves that several hops share: who holds the row, who its partners are, how a collective walks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tracer.model.dtype import BYTES
+from tracer.scenario.plan import Sp
+from tracer.trip.hop import Hop, HopKind, Transfer, Where
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+AXIS_OF_KIND = {
+    HopKind.LAND: None,
+    HopKind.ALL_GATHER: "tp",
+    HopKind.REDUCE_SCATTER: "tp",
+    HopKind.ALL_REDUCE: "tp",
+    HopKind.HEAD_COPY: "tp",
+    HopKind.LOGITS_GATHER: "tp",
+    HopKind.KV_EXCHANGE: "cp",
+    HopKind.QUERY_SEND: "cp",
+    HopKind.PARTIALS_RETURN: "cp",
+    HopKind.DISPATCH: "ep",
+    HopKind.COMBINE: "ep",
+    HopKind.WEIGHT_PULL: "ep",
+    HopKind.PP_SEND: "pp",
+    HopKind.KV_TRANSFER: None,
+}
+
+
+def make_hop(
+    kind: HopKind, where: Where, transfers: Iterable[Transfer], *, held: tuple[int, ...] = (), note: str = ""
+) -> Hop:
+    """A hop of a kind at a place; the axis follows from the kind."""
+    return Hop(
+        kind,
+        AXIS_OF_KIND[kind],
+        where.layer,
+        where.stage,
+        where.part,
+        where.dead,
+        tuple(transfers),
+        held,
+        note,
+    )
+
+
+def send(scenario: Scenario, source: int, destination: int, size: int, role: str) -> Transfer:
+    """One transfer; its tier follows from where the two ranks sit."""
+    return Transfer(source, destination, size, scenario.cluster.tier(source, destination), role)
+
+
+def row_bytes(scenario: Scenario) -> int:
+    """Bytes of the token's row ``[hidden]`` as activations."""
+    return scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.activations]
+
+
+def tp_ranks(scenario: Scenario, home: int) -> list[int]:
+    """The TP group of a rank, by tp coordinate."""
+    grid = scenario.mesh.dense
+    stride = grid.stride_of("tp")
+    first = home - grid.coordinate(home, "tp") * stride
+    return list(range(first, first + grid.size_of("tp") * stride, stride))
+
+
+def tp_ring(scenario: Scenario, home: int) -> list[int]:
+    """The TP group of a rank in ring order, starting at the rank itself."""
+    ranks = tp_ranks(scenario, home)
+    start = ranks.index(home)
+    return ranks[start:] + ranks[:start]
+
+
+def row_holders(scenario: Scenario, home: int) -> list[int]:
+    """Ranks that hold the whole row outside attention: the home, or without SP its whole TP group."""
+    return [home] if scenario.plan.sp == Sp.MEGATRON else tp_ranks(scenario, home)
+
+
+def moe_sources(scenario: Scenario, home: int) -> list[int]:
+    """Ranks that run the token's MoE block: the home, or every TP rank when SP is off."""
+    return tp_ranks(scenario, home) if scenario.plan.sp == Sp.OFF else [home]
+
+
+def spread(scenario: Scenario, home: int, size: int, role: str) -> list[Transfer]:
+    """From home to every TP peer: straight to each, or along the ring."""
+    ring = tp_ring(scenario, home)
+    if scenario.plan.tp_algo == "ring":
+        return [send(scenario, a, b, size, role) for a, b in pairwise(ring)]
+    return [send(scenario, home, peer, size, role) for peer in sorted(ring[1:])]
+
+
+def gather_sum(scenario: Scenario, home: int, size: int, role: str) -> list[Transfer]:
+    """From every TP peer to home: straight from each, or one running sum along the ring."""
+    ring = tp_ring(scenario, home)
+    if scenario.plan.tp_algo == "ring":
+        walk = [*ring[1:], home]
+        return [send(scenario, a, b, size, role) for a, b in pairwise(walk)]
+    return [send(scenario, peer, home, size, role) for peer in sorted(ring[1:])]

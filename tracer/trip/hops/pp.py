@@ -1,0 +1,29 @@
+"""Pipeline send: the row goes to the same place of the next stage.
+
+Landing: the load balancer, the CP cut and the SP cut put the token on its home rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.trip.hop import Hop, HopKind, Role, Where
+from tracer.trip.hops.moves import make_hop, row_bytes, row_holders, send
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+def pp_send(scenario: Scenario, where: Where) -> Hop:
+    """Every rank that holds the row sends it to its twin in the next stage (without SP, tp copies)."""
+    size = row_bytes(scenario)
+    transfers = [
+        send(scenario, rank, scenario.mesh.moved(rank, "pp", where.stage + 1), size, Role.ROW)
+        for rank in row_holders(scenario, where.home)
+    ]
+    return make_hop(HopKind.PP_SEND, where, transfers)
+
+
+def land(scenario: Scenario, where: Where) -> Hop:
+    """The ranks that hold the token's row from the start: its home, or without SP the whole TP group."""
+    return make_hop(HopKind.LAND, where, (), held=tuple(row_holders(scenario, where.home)))

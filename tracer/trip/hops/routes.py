@@ -1,0 +1,106 @@
+"""Routes from a source rank to its experts' GPUs: straight, or through a relay on each remote island.
+
+Dispatch walks a route forwards and combine walks it back, so both are built from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracer.scenario.placement import Placement
+    from tracer.scenario.scenario import Scenario
+    from tracer.trip.hop import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Copies from one source to one island.
+
+    ``relay`` is the island's rank with the source's index, or None where copies go straight: inside the
+    source's own island, or where no such rank is in the dispatch group (``fallback``). ``gpus`` are the
+    distinct ranks that run a picked expert, the source and the relay included when they do.
+    """
+
+    source: int
+    relay: int | None
+    gpus: tuple[int, ...]
+    fallback: bool = False
+
+
+def expert_ranks(scenario: Scenario, stage: int, ep: int, edp: int) -> list[int]:
+    """The etp ranks that hold EP rank ``ep``'s experts in one dispatch group."""
+    mesh = scenario.mesh
+    return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.size_of("etp"))]
+
+
+def tied_ep_ranks(
+    scenario: Scenario, placement: Placement, stage: int, source: int, expert: int
+) -> Sequence[int]:
+    """EP ranks that serve an expert equally well for a source, in slot order.
+
+    Its own, else those with a rank in its island, else all that hold the expert; one entry a slot.
+    """
+    slots = placement.ep_ranks_of(expert)
+    if len(slots) == 1:
+        return slots
+    mesh, cluster = scenario.mesh, scenario.cluster
+    edp, island = mesh.expert_coordinate(source, "edp"), cluster.island_of(source)
+    own_ep = mesh.expert_coordinate(source, "ep")
+    near = [ep for ep in slots if ep == own_ep] or [
+        ep
+        for ep in slots
+        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
+    ]
+    return near or slots
+
+
+def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, source: int, expert: int) -> int:
+    """EP rank that serves an expert for a source; ties go by token position modulo their number."""
+    ties = tied_ep_ranks(scenario, placement, where.stage, source, expert)
+    return ties[where.position % len(ties)]
+
+
+def expert_messages(scenario: Scenario, where: Where, source: int) -> list[tuple[int, int]]:
+    """(expert, rank) pairs the source's picks lead to: one for each etp rank of each expert."""
+    placement = scenario.placement_of(where.layer)
+    edp = scenario.mesh.expert_coordinate(source, "edp")
+    return [
+        (expert, rank)
+        for expert in where.picks
+        for rank in expert_ranks(
+            scenario, where.stage, choose_ep_rank(scenario, placement, where, source, expert), edp
+        )
+    ]
+
+
+def routes(scenario: Scenario, where: Where, source: int) -> list[Route]:
+    """High-throughput routes of one source, its own island first, then in the order of the picks."""
+    cluster = scenario.cluster
+    own = cluster.island_of(source)
+    by_island: dict[int, dict[int, None]] = {own: {}}
+    for _, rank in expert_messages(scenario, where, source):
+        by_island.setdefault(cluster.island_of(rank), {})[rank] = None
+    found = []
+    for island, gpus in by_island.items():
+        relay = None if island == own else _relay(scenario, where, source, island)
+        if gpus:
+            found.append(Route(source, relay, tuple(gpus), fallback=island != own and relay is None))
+    return found
+
+
+def _relay(scenario: Scenario, where: Where, source: int, island: int) -> int | None:
+    """The rank of a remote island with the source's index, when it is in the source's dispatch group."""
+    mesh, cluster = scenario.mesh, scenario.cluster
+    rank = cluster.rank_at(island, cluster.island_index(source))
+    if rank is None or mesh.stage_of(rank) != where.stage:
+        return None
+    same_group = mesh.expert_coordinate(rank, "edp") == mesh.expert_coordinate(source, "edp")
+    return rank if same_group else None
+
+
+def dispatch_peers(scenario: Scenario, source: int) -> list[int]:
+    """Every other rank of the source's dispatch group."""
+    return [rank for rank in scenario.mesh.group(source, ("etp", "ep")) if rank != source]

@@ -1,0 +1,56 @@
+"""All-gather over the TP group: attention and split matmuls need every token of the group.
+
+All-reduce over the TP group: without SP every TP rank ends up with the whole row.
+
+The LM head, split by vocabulary over the TP group.
+
+Reduce-scatter over the TP group: partial rows become one whole row, at home.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracer.model.dtype import BYTES
+from tracer.trip.hop import Hop, HopKind, Role, Where
+from tracer.trip.hops.moves import gather_sum, make_hop, row_bytes, send, spread, tp_ranks
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+
+def all_gather(scenario: Scenario, where: Where) -> Hop:
+    """The home rank's row ``[hidden]`` reaches each TP peer."""
+    return make_hop(HopKind.ALL_GATHER, where, spread(scenario, where.home, row_bytes(scenario), Role.ROW))
+
+
+def all_reduce(scenario: Scenario, where: Where) -> Hop:
+    """Partial rows to the rank that SP would make home, then the sum from it to each peer: one comm op."""
+    size = row_bytes(scenario)
+    partials = gather_sum(scenario, where.home, size, Role.PARTIAL)
+    return make_hop(HopKind.ALL_REDUCE, where, partials + spread(scenario, where.home, size, Role.ROW))
+
+
+def head_copy(scenario: Scenario, where: Where) -> Hop:
+    """The final row, from the home rank to each TP peer (with SP; without it they hold it already)."""
+    size = row_bytes(scenario)
+    peers = [rank for rank in tp_ranks(scenario, where.home) if rank != where.home]
+    return make_hop(
+        HopKind.HEAD_COPY, where, [send(scenario, where.home, peer, size, Role.ROW) for peer in peers]
+    )
+
+
+def logits_gather(scenario: Scenario, where: Where) -> Hop:
+    """Each TP peer's ``ceil(vocab / tp)`` logits reach the home rank, which samples."""
+    vocab = scenario.need_model().need("vocab", "size the logits")
+    size = -(-vocab // scenario.mesh.size_of("tp")) * BYTES[scenario.dtype.logits]
+    peers = [rank for rank in tp_ranks(scenario, where.home) if rank != where.home]
+    return make_hop(
+        HopKind.LOGITS_GATHER, where, [send(scenario, peer, where.home, size, Role.LOGITS) for peer in peers]
+    )
+
+
+def reduce_scatter(scenario: Scenario, where: Where) -> Hop:
+    """Each TP peer's partial row ``[hidden]`` reaches the home rank, which sums."""
+    transfers = gather_sum(scenario, where.home, row_bytes(scenario), Role.PARTIAL)
+    return make_hop(HopKind.REDUCE_SCATTER, where, transfers)

@@ -1,0 +1,192 @@
+"""Which hops a token takes, in which order: prefill and decode, dense and MoE layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tracer.errors import ConfigError
+from tracer.scenario.plan import Contract, Sp
+from tracer.trip import hops
+from tracer.trip.hop import Hop, Part, Where
+from tracer.trip.hops.cp import attention_way
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+    HopBuilder = Callable[[Scenario, Where], Hop]
+    Stop = tuple[HopBuilder, Where]
+    Meeting = Callable[[Scenario, Where], Iterator[Stop]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rider:
+    """What an itinerary depends on in its token: where it is, whether the LM head reads it, its picks.
+
+    ``home`` is its stage-0 rank; ``picks`` are by layer. A row of padding, which no scenario can follow
+    and no head reads, rides as well.
+    """
+
+    position: int
+    home: int
+    to_head: bool
+    picks: Mapping[int, tuple[int, ...]]
+
+
+def rider_of(scenario: Scenario) -> Rider:
+    """The scenario's own token."""
+    return Rider(scenario.position, scenario.home, scenario.to_head, scenario.layer_picks())
+
+
+def itinerary(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of the scenario's phase, for its token or another rider of the same deployment."""
+    return (decode if scenario.decodes else prefill)(scenario, rider)
+
+
+def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of one prefill chunk, from landing to the LM head (counting rules, sections 2 to 4).
+
+    They are the scenario's token's, or another rider's of the same deployment.
+    """
+    return _trip(scenario, rider, _exchange_kv)
+
+
+def decode(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
+    """Stops of one new token through one decode step (counting rules, section 6)."""
+    return _trip(scenario, rider, _reach_kv)
+
+
+def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[Stop]:
+    """From landing to the LM head; ``meet`` are the hops that bring queries and K/V together."""
+    model = scenario.need_model()
+    rider = rider_of(scenario) if rider is None else rider
+    start = Where(0, 0, rider.position, rider.home, Part.LAND)
+    yield hops.land, start
+    if scenario.plan.embedding == "vocab_parallel" and _tp(scenario) > 1:
+        yield _sum(scenario), replace(start, part=Part.EMBEDDING)
+    done = 0
+    for stage, count in enumerate(scenario.stage_layers):
+        home = scenario.mesh.moved(rider.home, "pp", stage)
+        for layer in range(done + 1, done + count + 1):
+            where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
+            after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
+            yield from _attention(scenario, where, after_kv, meet)
+            yield from _feed_forward(scenario, after_kv)
+        done += count
+        if stage + 1 < scenario.mesh.stages:
+            yield hops.pp_send, Where(done, stage, rider.position, home, Part.PIPELINE)
+    yield from _lm_head(scenario, rider)
+
+
+def _tp(scenario: Scenario) -> int:
+    return scenario.mesh.size_of("tp")
+
+
+def _split_tokens(scenario: Scenario) -> bool:
+    """Whether each token lives on one TP rank outside attention."""
+    return scenario.plan.sp == Sp.MEGATRON
+
+
+def _sum(scenario: Scenario) -> HopBuilder:
+    """The hop that ends a matmul split over TP."""
+    return hops.reduce_scatter if _split_tokens(scenario) else hops.all_reduce
+
+
+def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
+    """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
+    return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
+
+
+def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """A column- and row-parallel pair of matmuls over TP: gather (with SP), then sum."""
+    if _tp(scenario) > 1:
+        if _split_tokens(scenario):
+            yield hops.all_gather, where
+        yield _sum(scenario), where
+
+
+def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    if scenario.mesh.size_of("cp") > 1:
+        yield hops.kv_exchange, where
+
+
+def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
+    if attention_way(scenario) == "pass_kv":
+        yield from _exchange_kv(scenario, where)
+    elif scenario.mesh.size_of("cp") * scenario.plan.dcp > 1:
+        yield hops.query_send, where
+        yield hops.partials_return, where
+
+
+def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
+    if _tp(scenario) > 1 and _split_tokens(scenario):
+        yield hops.all_gather, where
+    yield from meet(scenario, where)
+    if _tp(scenario) > 1:
+        yield _sum(scenario), after_kv
+
+
+def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    if not scenario.need_model().is_moe(where.layer):
+        if scenario.dense_tp > 1:
+            yield from _split_matmul(scenario, replace(where, part=Part.FFN))
+        return
+    if scenario.need_model().shared_experts and scenario.plan.shared_tp:
+        yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
+    yield from _moe(scenario, replace(where, part=Part.MOE))
+
+
+def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """Hops of a MoE block, by contract; a group of one rank communicates nothing."""
+    contract = scenario.plan.contract
+    if contract == Contract.TP:
+        yield from _split_matmul(scenario, where)
+        return
+    if scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp") > 1:
+        if contract == Contract.DWDP:
+            yield hops.weight_pull, where
+        else:
+            yield hops.dispatch, where
+            yield hops.combine, where
+    if scenario.plan.sp == Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
+        yield hops.all_gather, where
+
+
+def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
+    if _tp(scenario) == 1 or not rider.to_head:
+        return
+    stage = scenario.mesh.stages - 1
+    home = scenario.mesh.moved(rider.home, "pp", stage)
+    where = Where(scenario.need_model().layers, stage, rider.position, home, Part.HEAD)
+    if _split_tokens(scenario):
+        yield hops.head_copy, where
+    yield hops.logits_gather, where
+
+
+MAX_TRANSFERS = 1 << 16
+
+
+def check_length(scenario: Scenario) -> None:
+    """Refuse a trip that would make more transfers than memory holds.
+
+    Raises:
+        ConfigError: above an estimated ``MAX_TRANSFERS``.
+    """
+    mesh, model = scenario.mesh, scenario.need_model()
+    tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
+    sources = tp if scenario.plan.sp == Sp.OFF else 1
+    picks = (model.top_k or 0) + len(scenario.always_picked)
+    fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    shards = cp * scenario.plan.dcp
+    layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
+    if scenario.plan.contract == Contract.DWDP and model.experts:
+        layer += sources * model.experts
+    if model.layers * layer > MAX_TRANSFERS:
+        raise ConfigError(
+            "scenario",
+            scenario.name,
+            f"makes about {model.layers * layer:,} transfers for one token; a trip holds {MAX_TRANSFERS:,}",
+            f"take fewer layers (here {model.layers}), or a smaller tp, cp, ep or top_k",
+        )

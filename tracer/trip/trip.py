@@ -1,0 +1,187 @@
+"""One token's trip: its hops, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracer.trip.hop import Hop, HopKind
+from tracer.trip.itinerary import check_length, itinerary
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+
+SCHEMA = 1
+LOG_AXES = ("tp", "cp", "ep", "pp")
+TIERS = ("nvlink", "ib")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Running totals after a hop."""
+
+    gpus_touched: int
+    node_crossings: int
+    comm_ops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TripLog:
+    """Totals of a trip, as the counting rules define them.
+
+    ``bytes`` is the sum over transfers of the token's own bytes; ``weight_bytes`` are experts pulled to
+    it (DWDP), tallied apart.
+    """
+
+    gpus_touched: int
+    world_size: int
+    node_crossings: int
+    node_crossings_by_axis: dict[str, int]
+    comm_ops: int
+    bytes: int
+    bytes_by_tier: dict[str, int]
+    weight_bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The log as JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A token's hops in order, the tally after each, the log, and the GPUs touched, ascending.
+
+    ``print(trip)`` is the trip log.
+    """
+
+    scenario: Scenario
+    hops: tuple[Hop, ...]
+    tallies: tuple[Tally, ...]
+    log: TripLog
+    touched: tuple[int, ...]
+
+    def filter(
+        self, *, axis: str | None = None, layer: int | None = None, tier: str | None = None
+    ) -> tuple[Hop, ...]:
+        """Hops on an axis, in a layer, with a transfer on a tier; what is not given does not limit."""
+        return tuple(
+            hop
+            for hop in self.hops
+            if (axis is None or hop.axis == axis)
+            and (layer is None or hop.layer == layer)
+            and (tier is None or any(transfer.tier == tier for transfer in hop.transfers))
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
+        from tracer.scenario.files import scenario_to_dict
+        from tracer.trip.clock import trip_time
+
+        scenario, times = self.scenario, trip_time(self)
+        clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
+        return {
+            "schema": SCHEMA,
+            "scenario": scenario_to_dict(scenario),
+            "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
+            "touched": list(self.touched),
+            "log": self.log.to_dict(),
+            "seconds": times.seconds,
+            "seconds_assume": times.assumption,
+            "hops": [
+                _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
+                for i, (hop, tally, (spent, since)) in enumerate(
+                    zip(self.hops, self.tallies, clock, strict=True)
+                )
+            ],
+        }
+
+    def __str__(self) -> str:
+        from tracer.trip.log import trip_text
+
+        return trip_text(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the log, a table of hops, and the map where pictures are installed."""
+        from tracer.display import mime_bundle
+
+        rows = [
+            (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
+            for hop, t in zip(self.hops, self.tallies, strict=True)
+        ]
+        header = ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes")
+        return mime_bundle("trip", self, header, rows)
+
+
+def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
+    return {
+        "index": index,
+        "layer": hop.layer,
+        "stage": hop.stage,
+        "kind": str(hop.kind),
+        "axis": hop.axis,
+        "part": str(hop.part),
+        "dead": hop.dead,
+        "transfers": [
+            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
+            for t in hop.transfers
+        ],
+        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
+        "note": hop.note,
+    }
+
+
+def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
+    """The hops of a scenario's token, one at a time.
+
+    Raises:
+        ConfigError: when the scenario lacks what a hop needs.
+    """
+    for build, where in itinerary(scenario):
+        yield build(scenario, where)
+
+
+def take_trip(scenario: Scenario) -> Trip:
+    """Follow the scenario's token from landing to its last hop and count.
+
+    Raises:
+        ConfigError: when the scenario lacks what a hop needs, or the trip is too long to hold.
+    """
+    check_length(scenario)
+    hops = tuple(iterate_hops(scenario))
+    touched: set[int] = set()
+    crossings = ops = total = 0
+    tallies = []
+    for hop in hops:
+        touched |= hop.touched
+        crossings += hop.crossings
+        if hop.is_comm_op:
+            ops += 1
+            total += sum(transfer.bytes for transfer in hop.transfers)
+        tallies.append(Tally(len(touched), crossings, ops, total))
+    return Trip(scenario, hops, tuple(tallies), _log(scenario, hops, tallies[-1]), tuple(sorted(touched)))
+
+
+def _log(scenario: Scenario, hops: tuple[Hop, ...], last: Tally) -> TripLog:
+    by_axis = dict.fromkeys(LOG_AXES, 0)
+    by_tier = dict.fromkeys(TIERS, 0)
+    weight_bytes = 0
+    for hop in hops:
+        if hop.kind is HopKind.WEIGHT_PULL:
+            weight_bytes += sum(transfer.bytes for transfer in hop.transfers)
+            continue
+        if hop.axis is not None:
+            by_axis[hop.axis] += hop.crossings
+        for transfer in hop.transfers:
+            by_tier[transfer.tier] += transfer.bytes
+    return TripLog(
+        last.gpus_touched,
+        scenario.mesh.world_size,
+        last.node_crossings,
+        by_axis,
+        last.comm_ops,
+        last.bytes,
+        by_tier,
+        weight_bytes,
+    )
