@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load packages mutants licences constraints clean
+.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -70,8 +70,12 @@ licences: $(INSTALLED)  ## what an installation brings along, and under which li
 load: $(INSTALLED)  ## serve on loopback to 200 users for a minute, and kill a worker
 	$(BIN)/python -m benchmarks.load --kill
 
-constraints:  ## write constraints.txt anew, from the newest releases
-	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'
+# Resolved by a Python of the oldest minor version, where there is one: pip reads markers for the one that runs it.
+constraints:  ## write constraints.txt anew, from the newest releases, and check it
+	sh scripts/constraints.sh "$$(sh scripts/find_python.sh python3.11 $(PYTHON))" write
+
+check-constraints:  ## see that constraints.txt installs on every Python
+	sh scripts/constraints.sh "$$(sh scripts/find_python.sh python3.11 $(PYTHON))" check
 
 clean:  ## remove what was made
 	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -145,7 +145,7 @@ import resource, sys
 from pathlib import Path
 from tracer.batch.census.take import take_census
 from tracer.batch.picks.npy import NpyPicks
-from tracer.presets import load_scenario
+from tracer.scenario.presets import load_scenario
 census = take_census(load_scenario({scenario!r}), NpyPicks.open(Path({path!r})), threads=2)
 assert census.picks == {picks}, census.picks
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -62,7 +62,7 @@ class Battery:
 
     def check(self, part: str) -> None:
         """Raise where a part of the engine (the start of a path) and what was told before part."""
-        if part == "tracer/census":
+        if part == "tracer/batch/census":
             self._check_batches()
         else:
             self._check_trips()

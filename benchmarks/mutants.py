@@ -42,8 +42,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "test_cluster.py",
         "test_notebook.py::test_a_huge_mesh_shows_without_being_listed",
     ),
-    "tracer/hops": ("test_routes.py", "test_reference_trip.py", "test_trip_log.py", "test_errors.py"),
-    "tracer/census": ("test_census_limits.py", "test_census_kernels.py"),
+    "tracer/trip/hops": ("test_routes.py", "test_reference_trip.py", "test_trip_log.py", "test_errors.py"),
+    "tracer/batch/census": ("test_census_limits.py", "test_census_kernels.py"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -197,10 +197,12 @@ def chosen_mutants(only: str, sample: int | None) -> list[Mutant]:
     """The mutants of the files whose path has a text, or a sample of them."""
     files = [
         file
-        for pattern in ("tracer/mesh/mesh.py", "tracer/hops/*.py", "tracer/census/*.py")
+        for pattern in ("tracer/mesh/mesh.py", "tracer/trip/hops/*.py", "tracer/batch/census/*.py")
         for file in sorted(ROOT.glob(pattern))
         if (name := file.relative_to(ROOT).as_posix()) not in LEFT_OUT and only in name
     ]
+    if not files:
+        raise SystemExit(f"no file that is changed has {only!r} in its path")
     made = [mutant for file in files for mutant in mutants_of(file)]
     return made if sample is None else random.Random(1).sample(made, min(sample, len(made)))
 
