@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -19,5 +19,5 @@ def test_pure_functions_of_the_player() -> None:
             pytest.fail("no Node.js: install it (Debian: apt-get install nodejs)")
         pytest.skip("no Node.js: the player's pure functions are tested with `node --test tests/js`")
     files = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.js"))
-    run = subprocess.run([node, "--test", *files], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    run = subprocess.run([node, "--test", *files], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stdout + run.stderr
