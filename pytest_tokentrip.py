@@ -82,11 +82,11 @@ def _load_if_possible(name: str) -> None:
 
 def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
     if isinstance(source, Mapping):
-        return cast("Scenario", _engine("scenario").Scenario.from_dict(source))
+        return cast("Scenario", _engine("scenario.scenario").Scenario.from_dict(source))
     if isinstance(source, str | Path):
         beside = folder / source
         found = beside if beside.is_file() else source
-        return cast("Scenario", _engine("presets").load_scenario(found))
+        return cast("Scenario", _engine("scenario.files").load_scenario(found))
     return source
 
 
@@ -105,7 +105,7 @@ def assert_trip_log(
     __tracebackhide__ = True
     if gpus is None and crossings is None and ops is None:
         raise TypeError("assert_trip_log asks for at least one of gpus, crossings and ops")
-    problems = _engine("trip_checks").log_problems(trip, gpus=gpus, crossings=crossings, ops=ops)
+    problems = _engine("trip.checks").log_problems(trip, gpus=gpus, crossings=crossings, ops=ops)
     if problems:
         pytest.fail("\n".join(["the trip log is not as expected", *problems]))
 
@@ -113,7 +113,7 @@ def assert_trip_log(
 def assert_axis_stays_inside_node(trip: Trip, axis: str) -> None:
     """Fail when an axis leaves a node, in a hop of the trip or in a group of a GPU that the trip touches."""
     __tracebackhide__ = True
-    problem = _engine("trip_checks").axis_problem(trip, axis)
+    problem = _engine("trip.checks").axis_problem(trip, axis)
     if problem is not None:
         pytest.fail(problem)
 
@@ -154,7 +154,7 @@ def take_trip(scenario: Callable[[ScenarioSource], Scenario]) -> Callable[[Scena
     """A function: what ``scenario`` takes, to the trip of its token."""
 
     def take(source: ScenarioSource) -> Trip:
-        return cast("Trip", _engine("trip").take_trip(scenario(source)))
+        return cast("Trip", _engine("trip.trip").take_trip(scenario(source)))
 
     return take
 

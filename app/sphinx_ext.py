@@ -172,7 +172,7 @@ def _from_source(path: Path, page: Path) -> str:
 
 
 def _alt(journey: Journey, hop: int | None) -> str:
-    from layouts.build.build import build_scene
+    from layouts.compose.scene_of_trip import build_scene
 
     name = journey.scenario.name or "scenario"
     if hop is None:
@@ -188,7 +188,7 @@ def _table(trip: Trip, hop: int | None) -> nodes.table:
             "layer",
             "hop",
             "GPUs touched",
-            f"{trip.scenario.cluster.island_word} crossings",
+            f"{trip.scenario.cluster.domain_word} crossings",
             "comm ops",
         ]
         rows = [

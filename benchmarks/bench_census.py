@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.ratios import Ratio, interleave
 from tracer.batch.census.counts import Counts
 from tracer.batch.census.homes import EvenHomes, GivenHomes
-from tracer.batch.census.run import Walk, count_blocks
-from tracer.batch.census.take import plan_walk
+from tracer.batch.census.run import CensusPlan, count_blocks
+from tracer.batch.census.take import plan_census
 from tracer.batch.picks.draws import DrawnPicks
 from tracer.batch.picks.source import ArrayPicks
 from tracer.scenario.files import load_scenario
@@ -40,11 +40,11 @@ def make_picks(tokens: int) -> np.ndarray:
     return np.tile(drawn, (-(-tokens // len(drawn)), 1))[None, :tokens]
 
 
-def prepared(picks: np.ndarray, homes: EvenHomes | GivenHomes | None = None) -> Walk:
-    return plan_walk(load_scenario(SCENARIO), ArrayPicks(picks), homes)[0]
+def prepared(picks: np.ndarray, homes: EvenHomes | GivenHomes | None = None) -> CensusPlan:
+    return plan_census(load_scenario(SCENARIO), ArrayPicks(picks), homes)[0]
 
 
-def census(walk: Walk, threads: int = 2) -> Counts:
+def census(walk: CensusPlan, threads: int = 2) -> Counts:
     """The counts, tables standing ready as they do for the others; the fold into relays is left out."""
     layers = tuple(walk.key_of)
     totals = [Counts.zeros(walk.layout, walk.tables[0].slots)]
@@ -55,7 +55,7 @@ def census(walk: Walk, threads: int = 2) -> Counts:
 def double_loop(picks: np.ndarray, sources: np.ndarray) -> object:
     """Tokens and picks in plain Python, indexed as such simulations index them."""
     copies = [[0] * RANKS for _ in range(RANKS)]
-    islands = [[0] * (RANKS // NODE) for _ in range(RANKS)]
+    nvlink_domains = [[0] * (RANKS // NODE) for _ in range(RANKS)]
     load = [0] * EXPERTS
     for token in range(len(picks)):
         source, gpus, nodes = sources[token], set(), set()
@@ -68,8 +68,8 @@ def double_loop(picks: np.ndarray, sources: np.ndarray) -> object:
         for gpu in gpus:
             copies[source][gpu] += 1
         for node in nodes:
-            islands[source][node] += 1
-    return copies, islands, load
+            nvlink_domains[source][node] += 1
+    return copies, nvlink_domains, load
 
 
 def numpy_sort(picks: np.ndarray, sources: np.ndarray) -> object:
@@ -128,7 +128,7 @@ def other_shapes() -> Iterator[Ratio]:
     sources = np.random.default_rng(0).integers(0, RANKS, TOKENS)
     walk = prepared(picks)
     unsorted = prepared(picks, GivenHomes.of_ranks(load_scenario(SCENARIO), sources))
-    wide = plan_walk(wider(), ArrayPicks(picks), None)[0]
+    wide = plan_census(wider(), ArrayPicks(picks), None)[0]
     for name, other in (("unsorted sources", unsorted), ("128 GPUs, two words a mask", wide)):
         census(other)
         yield interleave(
@@ -145,7 +145,7 @@ import resource, sys
 from pathlib import Path
 from tracer.batch.census.take import take_census
 from tracer.batch.picks.npy import NpyPicks
-from tracer.scenario.presets import load_scenario
+from tracer.scenario.files import load_scenario
 census = take_census(load_scenario({scenario!r}), NpyPicks.open(Path({path!r})), threads=2)
 assert census.picks == {picks}, census.picks
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

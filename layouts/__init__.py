@@ -6,8 +6,8 @@ where several are), ``words`` tells each hop; ``build`` puts them into one
 or a serving package.
 """
 
-from layouts.build.build import build_scene
-from layouts.build.scene_json import scene_to_dict
+from layouts.compose.scene_json import scene_to_dict
+from layouts.compose.scene_of_trip import build_scene
 from layouts.scene.scene import Scene
 from layouts.svg.map import render_svg
 

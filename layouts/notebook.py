@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.build.build import build_scene
+from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import render_svg
 
 if TYPE_CHECKING:

@@ -6,20 +6,20 @@ import numpy as np
 
 
 def brute_counts(
-    picks: np.ndarray, sources: np.ndarray, gpu_of: np.ndarray, island_of: np.ndarray, experts: int
+    picks: np.ndarray, sources: np.ndarray, gpu_of: np.ndarray, nvlink_domain_of: np.ndarray, experts: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(copies [gpu, gpu], tokens by [gpu, island], loads by expert) of picks [layers, tokens, k]."""
-    gpus, islands = len(island_of), int(island_of.max()) + 1
+    gpus, nvlink_domains = len(nvlink_domain_of), int(nvlink_domain_of.max()) + 1
     copies = np.zeros((gpus, gpus), np.int64)
-    by_island = np.zeros((gpus, islands), np.int64)
+    by_nvlink_domain = np.zeros((gpus, nvlink_domains), np.int64)
     load = np.zeros(experts, np.int64)
     for layer in picks:
         for token, row in enumerate(layer):
             chosen = [int(expert) for expert in row if expert >= 0]
             for gpu in {int(gpu_of[expert]) for expert in chosen}:
                 copies[sources[token], gpu] += 1
-            for island in {int(island_of[gpu_of[expert]]) for expert in chosen}:
-                by_island[sources[token], island] += 1
+            for nvlink_domain in {int(nvlink_domain_of[gpu_of[expert]]) for expert in chosen}:
+                by_nvlink_domain[sources[token], nvlink_domain] += 1
             for expert in chosen:
                 load[expert] += 1
-    return copies, by_island, load
+    return copies, by_nvlink_domain, load

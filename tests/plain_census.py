@@ -80,7 +80,7 @@ class Plain:
     def __post_init__(self) -> None:
         world, model = self.scenario.mesh.world_size, self.scenario.need_model()
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(MATRICES, (world, world))
-        shapes["ib_copies"] = (world, self.scenario.cluster.islands)
+        shapes["ib_copies"] = (world, self.scenario.cluster.nvlink_domains)
         shapes["relayed"] = shapes["gpu_load"] = (world,)
         shapes["load_by_expert"] = ((model.experts or 0) + len(self.scenario.always_picked),)
         self.arrays = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()} | {"straight": 0}
@@ -97,7 +97,7 @@ class Plain:
             self.bytes["dispatch" if outward else "combine", str(t.tier)] += t.bytes
             self.arrays["relayed"][t.src] += t.role == Role.FORWARD
             if outward and t.tier == "ib" and self.scenario.plan.contract != "tp":
-                self.arrays["ib_copies"][t.src, self.scenario.cluster.island_of(t.dst)] += 1
+                self.arrays["ib_copies"][t.src, self.scenario.cluster.nvlink_domain_of(t.dst)] += 1
         for pair, size in pulled.items():
             self.arrays["pulled_bytes"][pair] = size
 

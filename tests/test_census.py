@@ -15,7 +15,7 @@ from tracer.errors import ConfigError
 from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario
 from tracer.traffic.dispatch import expected_copies
-from tracer.traffic.traffic import expected_traffic
+from tracer.traffic.traffic import comm_volume
 
 pytest.importorskip("numba")
 
@@ -69,14 +69,14 @@ def test_against_plain_loops(shape: tuple[int, int, int, int, int], order: str) 
         sources = rng.permutation(sources)
         homes = GivenHomes.of_ranks(scenario, sources)
     census = take_census(scenario, ArrayPicks(picks), homes=homes, threads=2)
-    islands = np.arange(ep) // (gpus_per_node * nodes_per_island)
+    nvlink_domains = np.arange(ep) // (gpus_per_node * nodes_per_island)
     gpu_of = np.arange(experts) // (experts // ep)
-    copies, by_island, load = brute_counts(picks, sources, gpu_of, islands, experts)
+    copies, by_nvlink_domain, load = brute_counts(picks, sources, gpu_of, nvlink_domains, experts)
     assert (census.copies == copies).all()
     assert (census.load_by_expert == load).all()
-    by_island[np.arange(ep), islands] = 0
+    by_nvlink_domain[np.arange(ep), nvlink_domains] = 0
     if ep % (gpus_per_node * nodes_per_island) == 0:
-        assert (census.ib_copies == by_island).all()
+        assert (census.ib_copies == by_nvlink_domain).all()
     assert census.sent.sum() == census.messages_by_tier()["nvlink"] + census.messages_by_tier()["ib"]
 
 
@@ -147,7 +147,7 @@ def test_expected_traffic_is_the_census_of_uniform_picks(
     tokens = per_rank * scenario.mesh.stage_size
     scenario = replace(scenario, token=replace(scenario.token, prompt=per_rank * scenario.mesh.size_of("tp")))
     census = take_census(scenario, DrawnPicks.of_model(scenario.need_model(), tokens, seed=5))
-    line = expected_traffic(scenario).axis("ep")
+    line = comm_volume(scenario).axis("ep")
     assert line is not None
     layers, ranks = len(census.layers), scenario.mesh.world_size
     for tier, expected in (("nvlink", line.nvlink_bytes), ("ib", line.ib_bytes)):

@@ -73,7 +73,7 @@ def test_bits_are_as_many_as_the_largest_island_needs(
     assert (layout.lane_bits, layout.lanes, layout.words) == (lane_bits, lanes, words)
     counts = Counts.zeros(layout, 5)
     assert counts.gpus.shape == (ranks, words * 64)
-    assert (counts.islands.shape, counts.hist.shape) == ((ranks, lanes), (ranks, 5))
+    assert (counts.nvlink_domains.shape, counts.hist.shape) == ((ranks, lanes), (ranks, 5))
     assert layout.targets(1).counts.tolist() == [1]
     monkeypatch.setattr("tracer.batch.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8 - 1)
     with pytest.raises(ConfigError, match=r"would need 0\.0 GB of counts"):

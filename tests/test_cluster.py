@@ -9,7 +9,12 @@ from tracer.mesh.cluster import Cluster, Tier
 
 def test_islands_of_several_nodes_share_nvlink_and_rails() -> None:
     cluster = Cluster(world_size=144, gpus_per_node=4, nodes_per_island=18)
-    assert (cluster.nodes, cluster.islands, cluster.gpus_per_island, cluster.island_word) == (
+    assert (
+        cluster.nodes,
+        cluster.nvlink_domains,
+        cluster.gpus_per_nvlink_domain,
+        cluster.domain_word,
+    ) == (
         36,
         2,
         72,
@@ -17,14 +22,14 @@ def test_islands_of_several_nodes_share_nvlink_and_rails() -> None:
     )
     assert cluster.tier(0, 71) is Tier.NVLINK
     assert cluster.tier(71, 72) is Tier.IB
-    assert cluster.rank_at(1, cluster.island_index(5)) == 77
+    assert cluster.rank_at(1, cluster.index_in_nvlink_domain(5)) == 77
 
 
 def test_a_table_moves_ranks_and_its_inverse_finds_them() -> None:
     table = tuple((rank % 4, rank // 4) for rank in range(32))
     cluster = Cluster(world_size=32, gpus_per_node=8, nodes=4, placement=table)
     for rank in range(32):
-        assert cluster.rank_at(cluster.island_of(rank), cluster.island_index(rank)) == rank
+        assert cluster.rank_at(cluster.nvlink_domain_of(rank), cluster.index_in_nvlink_domain(rank)) == rank
     assert cluster.tier(0, 4) is Tier.NVLINK
     assert cluster.tier(0, 1) is Tier.IB
 

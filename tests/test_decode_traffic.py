@@ -14,10 +14,10 @@ from app.reports.traffic.traffic import traffic_report
 from tracer.errors import ConfigError
 from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario
-from tracer.scenario.step import step_rows, with_tokens
+from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.timing.pass_time import pass_time
 from tracer.traffic.orders import rank_orders, with_order
-from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.traffic.traffic import CommVolume, comm_volume
 from tracer.trip.hops.cp import attention_way
 from tracer.trip.trip import take_trip
 
@@ -50,7 +50,7 @@ def step_bytes(scenario: Scenario, picks: list[dict[int, tuple[int, ...]]]) -> C
     return found
 
 
-def stated(traffic: ExpectedTraffic, axis: str, tier: str) -> float:
+def stated(traffic: CommVolume, axis: str, tier: str) -> float:
     """The lines' bytes over all GPUs."""
     lines = [line for line in traffic.lines if line.axis == axis]
     each = sum(getattr(line, f"{tier}_bytes") * line.times for line in lines)
@@ -64,8 +64,8 @@ def test_dense_axes_are_the_steps_own_bytes(drawn: dict[str, Any]) -> None:
     way = attention_way(Scenario.from_dict(drawn))
     whole = Scenario.from_dict(drawn | {"mesh": drawn.get("mesh", {}) | {"decode_attention": way}})
     whole = with_tokens(whole, whole.mesh.size_of("cp") * whole.mesh.size_of("tp"))
-    assert step_rows(whole) == whole.mesh.size_of("cp") * whole.mesh.size_of("tp")
-    found, traffic = step_bytes(whole, [{}]), expected_traffic(whole)
+    assert tokens_per_replica(whole) == whole.mesh.size_of("cp") * whole.mesh.size_of("tp")
+    found, traffic = step_bytes(whole, [{}]), comm_volume(whole)
     for axis in ("tp", "cp", "pp"):
         for tier in ("nvlink", "ib"):
             assert stated(traffic, axis, tier) == pytest.approx(found[axis, tier]), (axis, tier)
@@ -78,13 +78,13 @@ def test_messages_to_experts_are_the_trips_when_every_expert_is_picked_as_often(
     small = Scenario.from_dict(tables | {"placement": None, "picks": {}})
     small = with_tokens(small, small.mesh.size_of("cp") * small.mesh.size_of("tp"))
     turns = [{1: (e, (e + 1) % 16), 2: ((e + 5) % 16, (e + 6) % 16)} for e in range(16)]
-    found, traffic = step_bytes(small, turns), expected_traffic(small)
+    found, traffic = step_bytes(small, turns), comm_volume(small)
     for tier in ("nvlink", "ib"):
         assert stated(traffic, "ep", tier) * len(turns) == pytest.approx(found["ep", tier]), tier
 
 
 def test_a_step_has_queries_and_partials_where_a_prompt_has_kv() -> None:
-    step, prompt = expected_traffic(decode()), expected_traffic(load_scenario("six-cuts"))
+    step, prompt = comm_volume(decode()), comm_volume(load_scenario("six-cuts"))
     parts = {line.part: line for line in step.lines if line.axis == "cp"}
     assert [line.part for line in prompt.lines if line.axis == "cp"] == ["attention"]
     query, partials = parts["query_send"], parts["partials_return"]
@@ -92,7 +92,7 @@ def test_a_step_has_queries_and_partials_where_a_prompt_has_kv() -> None:
     assert partials.formula == "(cp-1)·(T/cp)·(n_h/tp)·(d_v + m, ℓ)"
     assert partials.bytes == 2 * 16 * (128 * 2 + 2 * 4)
     assert "of experts on other islands" in next(line for line in step.lines if line.axis == "ep").formula
-    passed = expected_traffic(decode(decode_attention="pass_kv"))
+    passed = comm_volume(decode(decode_attention="pass_kv"))
     assert [line.part for line in passed.lines if line.axis == "cp"] == ["attention"]
     assert "decode: T = 4 padded new tokens a replica, one of each request" in str(step)
     assert "prefill: T = 64 padded tokens a replica" in str(prompt)
@@ -100,17 +100,15 @@ def test_a_step_has_queries_and_partials_where_a_prompt_has_kv() -> None:
 
 
 def test_dcp_sends_queries_within_its_groups() -> None:
-    line = next(
-        line for line in expected_traffic(decode(tp=16, cp=1, dp=1, dcp=2)).lines if line.axis == "cp"
-    )
+    line = next(line for line in comm_volume(decode(tp=16, cp=1, dp=1, dcp=2)).lines if line.axis == "cp")
     assert line.formula == "(dcp-1)·(T/cp)·(n_h/tp)·d_h"
-    assert line.elements == step_rows(decode(tp=16, cp=1, dp=1)) * 2 * 128
+    assert line.elements == tokens_per_replica(decode(tp=16, cp=1, dp=1)) * 2 * 128
 
 
 def test_requests_of_a_step_are_asked_for_as_tokens() -> None:
     many = with_tokens(decode(), 128)
-    assert (step_rows(many), many.decode_landing.batch) == (128, 64)
-    assert step_rows(with_tokens(decode(), 1)) == 4
+    assert (tokens_per_replica(many), many.decode_landing.batch) == (128, 64)
+    assert tokens_per_replica(with_tokens(decode(), 1)) == 4
     with pytest.raises(ConfigError, match="tokens=0 must be a whole number"):
         with_tokens(decode(), 0)
 
@@ -118,9 +116,9 @@ def test_requests_of_a_step_are_asked_for_as_tokens() -> None:
 def test_orders_rank_what_a_step_sends() -> None:
     orders = rank_orders(decode())
     own = next(entry for entry in orders.ranked if entry.is_given)
-    assert own.ib_bytes == pytest.approx(expected_traffic(decode()).ib_bytes_per_pass)
+    assert own.ib_bytes == pytest.approx(comm_volume(decode()).ib_bytes_per_pass)
     assert own.ib_bytes != pytest.approx(rank_orders(load_scenario("six-cuts")).ranked[0].ib_bytes)
-    moved = expected_traffic(with_order(decode(), "dp-tp-cp-pp"))
+    moved = comm_volume(with_order(decode(), "dp-tp-cp-pp"))
     entry = next(e for e in orders.ranked if "dp-tp-cp-pp" in (e.order, *e.same_as))
     assert (entry.ib_bytes, entry.seconds) == (moved.ib_bytes_per_pass, moved.seconds_per_pass)
     assert orders.to_dict()["phase"] == "decode"
@@ -131,7 +129,7 @@ def test_the_time_of_a_step_has_the_same_traffic() -> None:
     from tracer.mesh.hardware import hardware_preset
 
     timed = pass_time(decode(), hardware_preset("h100"), tokens=128).traffic
-    assert timed.lines == expected_traffic(with_tokens(decode(), 128)).lines
+    assert timed.lines == comm_volume(with_tokens(decode(), 128)).lines
 
 
 def test_the_page_says_which_phase() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset, hardware_preset_names
 
-PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_island": 8, "source": "illustrative"}
+PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_nvlink_domain": 8, "source": "illustrative"}
 
 
 def test_the_presets_that_ship() -> None:
@@ -25,7 +25,7 @@ def test_every_preset_states_its_source_and_round_trips(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "nvlink", "ib", "hbm", "bf16", "island"),
+    ("name", "nvlink", "ib", "hbm", "bf16", "nvlink_domain"),
     [
         ("h100", 450e9, 50e9, 3.35e12, 989e12, 8),
         ("h200", 450e9, 50e9, 4.8e12, 989e12, 8),
@@ -33,14 +33,14 @@ def test_every_preset_states_its_source_and_round_trips(name: str) -> None:
         ("gb200-nvl72", 900e9, 100e9, 8e12, 2500e12, 72),
     ],
 )
-def test_figures(name: str, nvlink: float, ib: float, hbm: float, bf16: float, island: int) -> None:
+def test_figures(name: str, nvlink: float, ib: float, hbm: float, bf16: float, nvlink_domain: int) -> None:
     hardware = hardware_preset(name)
     assert (hardware.nvlink_bytes_per_s, hardware.ib_bytes_per_s, hardware.hbm_bytes_per_s) == (
         nvlink,
         ib,
         hbm,
     )
-    assert (hardware.need("bf16_flops"), hardware.gpus_per_island) == (bf16, island)
+    assert (hardware.need("bf16_flops"), hardware.gpus_per_nvlink_domain) == (bf16, nvlink_domain)
 
 
 def test_an_nvl72_island_is_18_nodes() -> None:
@@ -79,7 +79,7 @@ def test_hardware_that_does_not_ship(name: object) -> None:
     ("change", "message"),
     [
         ({"gpus_per_node": 0}, "hardware.gpus_per_node=0 must be a whole number"),
-        ({"gpus_per_island": 6}, "hardware.gpus_per_island=6 must be whole nodes of 4 GPUs; try 4"),
+        ({"gpus_per_nvlink_domain": 6}, "hardware.gpus_per_nvlink_domain=6 must be whole nodes of 4 GPUs; try 4"),
         ({"bf16_flops": -1.0}, "hardware.bf16_flops=-1.0 must be a number above 0"),
         ({"bf16_flops": float("nan")}, "hardware.bf16_flops=nan must be a number above 0"),
         ({"bf16_flops": True}, "hardware.bf16_flops=True must be a number above 0"),

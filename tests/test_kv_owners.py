@@ -23,8 +23,8 @@ from tracer.memory.kv_text import kv_text
 from tracer.memory.residency import residency_of
 from tracer.memory.residency_text import residency_to_dict
 from tracer.scenario.scenario import Scenario
+from tracer.serving.kv_handover import kv_handover
 from tracer.serving.kv_pieces import kv_pieces, shard_counts
-from tracer.serving.last_trip import last_trip
 from tracer.serving.pools import Pools
 
 
@@ -33,9 +33,9 @@ def test_six_cuts_leaves_its_kv_on_gpus_10_11_26_27() -> None:
     assert owners.ranks == (10, 11, 26, 27)
     assert owners.elements == 2 * 8 * 128 * 8
     assert (owners.copies, owners.bytes) == (1, owners.elements * 2)
-    first = {holding.rank: holding.heads for holding in owners.of_layer(1)}
+    first = {weight_shard.rank: weight_shard.heads for weight_shard in owners.of_layer(1)}
     assert first == {10: (0, 1, 2, 3), 11: (4, 5, 6, 7)}
-    assert {holding.rank for holding in owners.of_layer(8)} == {26, 27}
+    assert {weight_shard.rank for weight_shard in owners.of_layer(8)} == {26, 27}
 
 
 def test_new_tokens_kv_goes_round_the_cp_ranks() -> None:
@@ -175,7 +175,7 @@ def test_the_prompts_transfer_is_the_sum_of_its_positions(tables: tuple[Table, T
 
 
 def test_equal_tp_sends_rank_to_rank() -> None:
-    moved = last_trip(Pools.join(tracer.load_scenario("six-cuts"), decode_pool()), 40)
+    moved = kv_handover(Pools.join(tracer.load_scenario("six-cuts"), decode_pool()), 40)
     assert [(p.src, p.dst) for p in moved.pieces] == [(10, 6), (11, 7), (26, 22), (27, 23)]
     assert (moved.bytes, moved.crossings) == (32_768, 4)
     assert moved.seconds == pytest.approx(8192 / 50e9)
@@ -183,11 +183,11 @@ def test_equal_tp_sends_rank_to_rank() -> None:
 
 def test_unequal_tp_splits_and_joins_heads() -> None:
     prefill = tracer.load_scenario("six-cuts")
-    wide = last_trip(Pools.join(prefill, decode_pool(tp=4, cp=1, dp=8, pp=1, ep=32)), 40)
+    wide = kv_handover(Pools.join(prefill, decode_pool(tp=4, cp=1, dp=8, pp=1, ep=32)), 40)
     assert {(p.src, p.dst, p.heads) for p in wide.pieces if p.src < 16} == {
         (10, 4, (0, 1)), (10, 5, (2, 3)), (11, 6, (4, 5)), (11, 7, (6, 7)),
     }  # fmt: skip
-    narrow = last_trip(Pools.join(prefill, decode_pool(tp=1, cp=1, dp=32, pp=1, ep=32)))
+    narrow = kv_handover(Pools.join(prefill, decode_pool(tp=1, cp=1, dp=32, pp=1, ep=32)))
     assert {p.dst for p in narrow.pieces} == {1}
     assert narrow.bytes == 64 * 32_768
     assert narrow.seconds == pytest.approx(64 * 32_768 / 50e9)
@@ -195,7 +195,7 @@ def test_unequal_tp_splits_and_joins_heads() -> None:
 
 
 def test_the_transfer_as_a_picture() -> None:
-    picture = last_trip(Pools.join(tracer.load_scenario("six-cuts"), decode_pool()), 40).to_dict()
+    picture = kv_handover(Pools.join(tracer.load_scenario("six-cuts"), decode_pool()), 40).to_dict()
     first, second = picture["pools"]
     assert [gpu["rank"] for gpu in first["gpus"]] == [10, 11, 26, 27]
     assert [gpu["shown"] for gpu in second["gpus"]] == [38, 39, 54, 55]

@@ -15,7 +15,7 @@ from tracer.model.configs import model_preset, model_preset_names, read_config
 from tracer.model.parameters import count_parameters, expert_bytes, expert_parameters
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 
 TOTALS: dict[str, dict[str, int]] = stored_data("model_totals")["models"]
 GIB = 2**30
@@ -50,10 +50,12 @@ def test_gpt_oss_against_its_published_table(
 ) -> None:
     """gpt-oss model card, table 1: unembedding counts as active and embedding does not; biases are in it."""
     count = count_parameters(model_preset(name))
-    embedding = count.of(Part.EMBEDDING).total
-    assert count.of(Part.EXPERTS).total + count.of(Part.ROUTER).total == pytest.approx(mlp, rel=1e-3)
-    assert count.of(Part.ATTENTION).total == pytest.approx(attention, rel=0.01)
-    assert embedding + count.of(Part.LM_HEAD).total == pytest.approx(ends, rel=0.01)
+    embedding = count.of(WeightPart.EMBEDDING).total
+    assert count.of(WeightPart.EXPERTS).total + count.of(WeightPart.ROUTER).total == pytest.approx(
+        mlp, rel=1e-3
+    )
+    assert count.of(WeightPart.ATTENTION).total == pytest.approx(attention, rel=0.01)
+    assert embedding + count.of(WeightPart.LM_HEAD).total == pytest.approx(ends, rel=0.01)
     assert count.active - embedding == pytest.approx(active, rel=0.005)
     assert count.total == pytest.approx(total, rel=1e-3)
     assert count.weight_bytes / GIB == pytest.approx(checkpoint_gib, rel=0.003)
@@ -92,20 +94,20 @@ def test_fp8_bytes_of_a_latent_by_hand() -> None:
     )
     blocks = 2 * 56 + 5 * 56 + 2 * 4 + 56 * 1
     weights = 192 * 7168 + 576 * 7168 + 256 * 512 + 7168 * 128
-    assert count_parameters(spec).of(Part.ATTENTION).weight_bytes == weights + 4 * blocks
+    assert count_parameters(spec).of(WeightPart.ATTENTION).weight_bytes == weights + 4 * blocks
 
 
 def test_heads_whose_values_have_a_width_of_their_own() -> None:
     table = {"layers": 1, "hidden": 10, "heads": 4, "kv_heads": 2, "head_dim": 7, "v_head_dim": 3}
     count = count_parameters(ModelSpec.from_dict(table | {"vocab": 1, "dense_hidden": 1}))
-    assert count.of(Part.ATTENTION).total == 10 * (4 * 7 + 2 * 7 + 2 * 3 + 4 * 3)
+    assert count.of(WeightPart.ATTENTION).total == 10 * (4 * 7 + 2 * 7 + 2 * 3 + 4 * 3)
 
 
 def test_the_parts_of_fp8_v3() -> None:
     count = count_parameters(model_preset("deepseek-v3"))
-    for part in (Part.EMBEDDING, Part.LM_HEAD, Part.ROUTER, Part.NORMS):
+    for part in (WeightPart.EMBEDDING, WeightPart.LM_HEAD, WeightPart.ROUTER, WeightPart.NORMS):
         assert count.of(part).weight_bytes == 2 * count.of(part).total
-    for part in (Part.ATTENTION, Part.DENSE, Part.SHARED, Part.EXPERTS):
+    for part in (WeightPart.ATTENTION, WeightPart.DENSE, WeightPart.SHARED, WeightPart.EXPERTS):
         assert 1 < count.of(part).weight_bytes / count.of(part).total < 1.001
     assert sum(each.weight_bytes for each in count.parts) == count.weight_bytes
 
@@ -114,7 +116,7 @@ def test_a_tied_head_is_counted_once() -> None:
     spec = model_preset("llama-3.1-8b")
     tied = count_parameters(dataclasses.replace(spec, tie_embeddings=True))
     assert count_parameters(spec).total - tied.total == 128256 * 4096
-    assert (tied.of("lm_head").total, tied.of("lm_head").part) == (0, Part.LM_HEAD)
+    assert (tied.of("lm_head").total, tied.of("lm_head").part) == (0, WeightPart.LM_HEAD)
 
 
 def test_print_shows_the_table_and_what_is_left_out() -> None:

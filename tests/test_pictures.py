@@ -16,7 +16,7 @@ from app.cli import tokentrip
 from app.exports.formats import FORMATS, format_of
 from layouts.animation.animated_svg import MAX_HOPS, render_animated_svg
 from layouts.animation.clockwork import Clockwork, joined
-from layouts.build.build import build_scene
+from layouts.compose.scene_of_trip import build_scene
 from layouts.scene.scene import Scene
 from tracer.errors import ConfigError
 from tracer.scenario.files import load_scenario

@@ -20,14 +20,14 @@ from layouts.pictures.pool_svg import render_pool_svg
 from tracer.display import format_bytes
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario
-from tracer.serving.last_trip import LastTrip, last_trip
+from tracer.serving.kv_handover import KvHandover, kv_handover
 from tracer.serving.pools import Pools
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def moved_to(**mesh: int) -> LastTrip:
-    return last_trip(Pools.join(tracer.load_scenario("six-cuts"), decode_pool(**mesh)))
+def moved_to(**mesh: int) -> KvHandover:
+    return kv_handover(Pools.join(tracer.load_scenario("six-cuts"), decode_pool(**mesh)))
 
 
 def overlaps(picture: PoolMap) -> list[tuple[float, float]]:
@@ -46,7 +46,7 @@ def overlaps(picture: PoolMap) -> list[tuple[float, float]]:
 def test_arrows_and_labels_are_the_pieces_of_any_two_pools(tables: tuple[Table, Table]) -> None:
     both = Pools(*(Scenario.from_dict(table) for table in tables))
     for position in (None, both.prefill.token.prompt - 1):
-        moved = last_trip(both, position)
+        moved = kv_handover(both, position)
         picture = build_pool_map(moved)
         drawn = {(arrow.source, arrow.destination): arrow for arrow in picture.arrows}
         pieces = {(piece.src, piece.dst): piece for piece in moved.pieces}
@@ -81,7 +81,7 @@ def test_equal_and_unequal_tp_name_heads_layers_and_who_moves_nothing() -> None:
 def test_a_thick_arrow_has_more_bytes() -> None:
     table = tracer.load_scenario("six-cuts").to_dict()
     table["mesh"]["stage_layers"] = [6, 2]
-    picture = build_pool_map(last_trip(Pools.join(Scenario.from_dict(table), decode_pool())))
+    picture = build_pool_map(kv_handover(Pools.join(Scenario.from_dict(table), decode_pool())))
     ordered = sorted(picture.arrows, key=lambda arrow: arrow.payload_bytes)
     widths = [arrow.width for arrow in ordered]
     assert widths == sorted(widths)
@@ -95,7 +95,7 @@ def test_many_pieces_fold_and_are_told() -> None:
         "token": {"prompt": 4096},
     }
     decode = {**table, "phase": "decode", "mesh": {"tp": 4, "cp": 2, "pp": 8, "dp": 3}}
-    moved = last_trip(Pools(Scenario.from_dict(table), Scenario.from_dict(decode)))
+    moved = kv_handover(Pools(Scenario.from_dict(table), Scenario.from_dict(decode)))
     picture = build_pool_map(moved)
     rest = len(moved.pieces) - MAX_ARROWS
     assert picture.arrows_left_out == rest > 0

@@ -113,12 +113,15 @@ def test_renaming_islands_changes_no_count(scenario: Scenario, random: Any) -> N
     trip = engine_trip(scenario)
     world, per_node = trip["log"]["world_size"], cluster.get("gpus_per_node", 8)
     nodes = cluster.get("nodes", -(-world // per_node))
-    per_island = cluster.get("nodes_per_island", 1)
-    names = list(range(nodes // per_island))
+    per_nvlink_domain = cluster.get("nodes_per_island", 1)
+    names = list(range(nodes // per_nvlink_domain))
     random.shuffle(names)
     names.append(len(names))  # where islands don't divide the nodes, the last one is smaller and stays
     places = cluster.get("placement") or [[rank // per_node, rank % per_node] for rank in range(world)]
-    renamed = [[names[node // per_island] * per_island + node % per_island, local] for node, local in places]
+    renamed = [
+        [names[node // per_nvlink_domain] * per_nvlink_domain + node % per_nvlink_domain, local]
+        for node, local in places
+    ]
     moved = {**scenario, "cluster": {**cluster, "nodes": nodes, "placement": renamed}}
     after = engine_trip(moved)
     assert after["log"] == trip["log"]

@@ -24,7 +24,7 @@ from tracer.memory.residency import Residency, residency_of
 from tracer.model.configs import model_preset
 from tracer.model.dtype import BYTES
 from tracer.model.parameters import count_parameters, expert_bytes
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.scenario.scenario import Scenario as EngineScenario
 from tracer.trip.trip import take_trip
 
@@ -69,7 +69,7 @@ def by_copies(held: Residency) -> Counter[tuple[str, str, int]]:
 def test_every_gpu_holds_what_the_oracle_says_and_every_copy_is_explained(scenario: Scenario) -> None:
     """Unit by unit; and each weight counted once, whoever holds it, is the model."""
     oracle, whole = OracleWeights(scenario), engine(scenario)
-    held_by, sums = oracle.held_by(), dict.fromkeys(map(str, Part), Fraction(0))
+    held_by, sums = oracle.held_by(), dict.fromkeys(map(str, WeightPart), Fraction(0))
     for rank, units in enumerate(oracle.units):
         expected: Counter[tuple[str, str, int]] = Counter()
         for unit, times in units.items():
@@ -80,7 +80,7 @@ def test_every_gpu_holds_what_the_oracle_says_and_every_copy_is_explained(scenar
         for each in held.weights:
             sums[str(each.part)] += Fraction(each.parameters, each.held_by)
     count = count_parameters(whole.need_model())
-    assert sums == {str(part): count.of(part).total for part in Part}
+    assert sums == {str(part): count.of(part).total for part in WeightPart}
     assert sum(oracle.size.values()) == count.total
 
 

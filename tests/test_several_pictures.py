@@ -213,7 +213,7 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.build.build_together.MAX_SHARED", 300)
+    monkeypatch.setattr("layouts.compose.together.MAX_SHARED", 300)
     with pytest.raises(
         ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
     ):

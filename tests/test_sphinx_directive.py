@@ -76,7 +76,7 @@ def test_a_site_shows_pictures_logs_tables_and_counts(tmp_path: Path):
     found = re.search(r'reduce\)" srcset="_images/([^"]+)"><img [^>]*src="_images/([^"]+)"', html)
     assert found is not None
     assert (found[2], "animateMotion" in (pictures[0].parent / found[1]).read_text()) == (moving, False)
-    nodes = tracer.load_scenario(tmp_path / "nested" / "mesh.toml").cluster.islands
+    nodes = tracer.load_scenario(tmp_path / "nested" / "mesh.toml").cluster.nvlink_domains
     assert f"It lands on GPU 11 of {WORDS[nodes]} nodes." in html
 
 

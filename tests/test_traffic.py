@@ -19,7 +19,7 @@ from tracer.traffic.advise import advise
 from tracer.traffic.chance import HitChance
 from tracer.traffic.contracts import compare_contracts
 from tracer.traffic.orders import rank_orders, with_order
-from tracer.traffic.traffic import expected_traffic
+from tracer.traffic.traffic import comm_volume
 from tracer.trip.trip import take_trip
 
 Scenario = dict[str, Any]
@@ -33,7 +33,7 @@ def six_cuts(**mesh: Any) -> EngineScenario:
 
 
 def elements(scenario: EngineScenario, axis: str) -> float:
-    line = expected_traffic(scenario).axis(axis)
+    line = comm_volume(scenario).axis(axis)
     return 0.0 if line is None else line.elements / (64 * 4096)
 
 
@@ -41,24 +41,24 @@ def test_the_reference_mesh() -> None:
     """The right column of the closed forms, in units of T·d."""
     scenario = load_scenario("six-cuts")
     assert [elements(scenario, axis) for axis in ("tp", "cp", "ep", "pp")] == [0.5, 0.125, 1.0, 0.25]
-    ep = expected_traffic(scenario).axis("ep")
+    ep = comm_volume(scenario).axis("ep")
     assert ep is not None
     assert ep.ib_elements / (64 * 4096) == pytest.approx(0.379, abs=5e-4)
     assert ep.nvlink_elements / (64 * 4096) == pytest.approx(0.861, abs=5e-4)
     assert elements(six_cuts(contract="ag_rs"), "ep") == 7.5
-    pull = expected_traffic(six_cuts(contract="dwdp")).axis("ep")
+    pull = comm_volume(six_cuts(contract="dwdp")).axis("ep")
     assert pull is not None
     assert pull.elements == 15 / 16 * 32 * 3 * 4096 * 2048
     assert elements(six_cuts(sp="off"), "ep") == 2.0
     assert elements(six_cuts(sp="off"), "pp") == 0.5
     assert elements(six_cuts(sp="off"), "tp") == 0.5
-    swapped = expected_traffic(with_order(scenario, "tp-cp-pp-dp")).axis("ep")
+    swapped = comm_volume(with_order(scenario, "tp-cp-pp-dp")).axis("ep")
     assert swapped is not None
     assert swapped.ib_elements / (64 * 4096) == pytest.approx(0.665, abs=5e-4)
 
 
 def test_json_has_what_the_table_has() -> None:
-    report = expected_traffic(load_scenario("six-cuts")).to_dict()
+    report = comm_volume(load_scenario("six-cuts")).to_dict()
     ep = report["axes"]["ep"]
     assert ep["elements_per_gpu_per_layer"] == 64 * 4096
     assert ep["ib_elements_per_gpu_per_layer"] == pytest.approx(0.379 * 64 * 4096, rel=1e-3)
@@ -109,7 +109,7 @@ def test_dense_axes_are_the_trips_own_bytes(drawn: Scenario) -> None:
                 for transfer in hop.transfers:
                     key = (part, str(transfer.tier))
                     totals[key] = totals.get(key, 0) + transfer.bytes
-    traffic = expected_traffic(scenario)
+    traffic = comm_volume(scenario)
     ranks = scenario.mesh.world_size
     for axis in ("tp", "cp", "pp"):
         lines = [line for line in traffic.lines if line.axis == axis]
@@ -148,16 +148,18 @@ def test_contracts_side_by_side() -> None:
     rows = {
         entry.name: entry for entry in compare_contracts(load_scenario("deepseek-v3-prefill-ep32")).entries
     }
-    picks, gpus, islands = (rows[f"ep, {name}"] for name in ("every pick", "one a GPU", "one an island"))
-    assert picks.ib_bytes > gpus.ib_bytes > islands.ib_bytes
-    assert islands.ib_bytes < rows["ag_rs"].ib_bytes < rows["tp"].ib_bytes
+    picks, gpus, nvlink_domains = (
+        rows[f"ep, {name}"] for name in ("every pick", "one a GPU", "one an island")
+    )
+    assert picks.ib_bytes > gpus.ib_bytes > nvlink_domains.ib_bytes
+    assert nvlink_domains.ib_bytes < rows["ag_rs"].ib_bytes < rows["tp"].ib_bytes
     assert rows["dwdp"].nvlink_bytes > 0
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_has_traffic_and_orders(name: str) -> None:
     scenario = load_scenario(name)
-    traffic = expected_traffic(scenario)
+    traffic = comm_volume(scenario)
     assert traffic.lines
     assert "Assumes" in str(traffic)
     assert rank_orders(scenario).ranked

@@ -6,7 +6,7 @@
 put one question together; ``hop`` and ``hops`` move the token, ``itinerary`` orders the hops, and
 ``trip`` counts them; ``several`` puts many on one map. ``residency`` says what each GPU holds, and
 ``fits`` whether it fits. After prefill: ``kv_layout`` and ``kv_owners`` say where K/V stays, ``pools`` and
-``last_trip`` how it moves to a decode pool, ``decode_attention`` how a new token's query reaches it;
+``kv_handover`` how it moves to a decode pool, ``decode_attention`` how a new token's query reaches it;
 ``generation`` joins the legs, ``phases`` puts both side by side, ``lockstep`` lets replicas wait.
 Names load when they are first used, so that importing the engine costs nothing.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
     from tracer.scenario.token import Token
     from tracer.serving.generation import Generation, generate
-    from tracer.serving.last_trip import LastTrip
+    from tracer.serving.kv_handover import KvHandover
     from tracer.serving.phases import phase_table
     from tracer.serving.pools import Pools
     from tracer.trip.hop import Hop, HopKind, Role, Transfer
@@ -51,7 +51,7 @@ _HOMES = {
     "Hop": "trip.hop",
     "HopKind": "trip.hop",
     "KvOwners": "memory.kv_owners",
-    "LastTrip": "serving.last_trip",
+    "KvHandover": "serving.kv_handover",
     "Link": "mesh.cluster",
     "Mesh": "mesh.mesh",
     "ModelSpec": "model.spec",
@@ -89,8 +89,8 @@ __all__ = [
     "Generation",
     "Hop",
     "HopKind",
+    "KvHandover",
     "KvOwners",
-    "LastTrip",
     "Link",
     "Mesh",
     "ModelSpec",

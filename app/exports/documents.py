@@ -99,7 +99,7 @@ def _log(journey: Journey) -> str:
 
 
 def _table(trip: Trip) -> str:
-    word = trip.scenario.cluster.island_word
+    word = trip.scenario.cluster.domain_word
     rows = [
         f"| layer | hop | GPUs touched | {word} crossings | comm ops | bytes |",
         "| ---: | --- | ---: | ---: | ---: | ---: |",

@@ -42,7 +42,7 @@ def _svg(journey: Journey, hop: int | None) -> str:
 
 def _animated(journey: Journey, hop: int | None) -> str:
     from layouts.animation.animated_svg import MAX_HOPS, render_animated_svg
-    from layouts.build.build import build_scene
+    from layouts.compose.scene_of_trip import build_scene
 
     fix = "give --hop to play one, or export .html"
     if hop is None and hop_count(journey) > MAX_HOPS:
@@ -63,14 +63,14 @@ def _html(journey: Journey, hop: int | None) -> str:
 
 
 def _png(journey: Journey, hop: int | None) -> bytes:
-    from layouts.build.build import build_scene
+    from layouts.compose.scene_of_trip import build_scene
     from layouts.svg.raster import to_png
 
     return to_png(build_scene(journey), hop)
 
 
 def _gif(journey: Journey, hop: int | None) -> bytes:
-    from layouts.build.build import build_scene
+    from layouts.compose.scene_of_trip import build_scene
     from layouts.svg.raster import to_gif
 
     return to_gif(build_scene(journey), hop)

@@ -49,10 +49,10 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
     scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
     if stamp.decode is not None:
         from app.exports import pool_picture
-        from tracer.serving.last_trip import last_trip_of
+        from tracer.serving.kv_handover import kv_handover_of
 
         decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
-        moved = last_trip_of(scenario, decode, whole=stamp.whole)
+        moved = kv_handover_of(scenario, decode, whole=stamp.whole)
         return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.totals_of(moved)
     journey = _journey(stamp, scenario)
     return format_of(path)(journey, stamp.hop), [journey.scenario], totals_of(journey)

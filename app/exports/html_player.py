@@ -7,8 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from layouts.build.build import build_scene
-from layouts.build.scene_json import scene_to_dict
+from layouts.compose.scene_json import scene_to_dict
+from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import map_svg, render_svg
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from tracer.serving.last_trip import LastTrip
+    from tracer.serving.kv_handover import KvHandover
 
 ENDINGS = (".svg", ".png", ".json")
 
 
-def draw_pools(moved: LastTrip, target: Path) -> str | bytes:
+def draw_pools(moved: KvHandover, target: Path) -> str | bytes:
     """What a file of this ending holds.
 
     Raises:
@@ -37,6 +37,6 @@ def draw_pools(moved: LastTrip, target: Path) -> str | bytes:
     return png_of_svg(render_pool_svg(picture, "light"), PNG_ZOOM)
 
 
-def totals_of(moved: LastTrip) -> dict[str, Any]:
+def totals_of(moved: KvHandover) -> dict[str, Any]:
     """The totals that a picture shows, for its stamp."""
     return {"bytes": moved.bytes, "pieces": len(moved.pieces), "crossings": moved.crossings}

@@ -31,7 +31,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("weights", "Tokens against weights", costs.weights),
     Chapter("when-not", "When weights should stay", speed.when_not),
     Chapter("real", "A real deployment", experts.real),
-    Chapter("islands", "One island, no crossings", costs.islands),
+    Chapter("islands", "One island, no crossings", costs.nvlink_domains),
     Chapter("cluster", "Which cuts for which cluster", whole.cluster),
 )
 

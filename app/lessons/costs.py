@@ -29,7 +29,7 @@ def pipeline() -> Lesson:
     trip, mesh = take_trip(scenario), scenario.mesh
     hop = find_hop(trip, "pp_send")
     send = trip.hops[hop].transfers[0]
-    size = scenario.cluster.gpus_per_island
+    size = scenario.cluster.gpus_per_nvlink_domain
     read = (
         f"Stage 0 holds {stage_layers_text(scenario, 0)}, stage 1 {stage_layers_text(scenario, 1)}. "
         "After the last layer of a stage the row moves on.",
@@ -159,7 +159,7 @@ def dead_work() -> Lesson:
     return Lesson(SIX, trip, read, question, after, dead[0] - 1, dead[-1])
 
 
-def islands() -> Lesson:
+def nvlink_domains() -> Lesson:
     """The same mesh where NVLink joins the nodes."""
     before, trip = take_trip(scenario_of(SIX)), take_trip(scenario_of(WIDE))
     hop = find_hop(trip, "dispatch", 1)

@@ -75,12 +75,13 @@ def relay() -> Lesson:
         "of their own. Along a rail, one copy crosses without touching another GPU's card.",
         "So a copy goes straight down the rail to the GPU with the sender's index. NVLink does the rest.",
     )
-    node = cluster.island_of(crossing.dst) * cluster.gpus_per_island
+    node = cluster.nvlink_domain_of(crossing.dst) * cluster.gpus_per_nvlink_domain
     question = ask(
-        f"{gpus([scenario.home])} has index {cluster.island_index(scenario.home)} on its node. Which "
-        f"GPU of {cluster.island_word} {cluster.island_of(crossing.dst)} gets the copy that crosses?",
+        f"{gpus([scenario.home])} has index {cluster.index_in_nvlink_domain(scenario.home)} on its node. "
+        f"Which GPU of {cluster.domain_word} {cluster.nvlink_domain_of(crossing.dst)} gets the copy "
+        "that crosses?",
         gpus([crossing.dst]),
-        [gpus([forwarded.dst]), gpus([node]), gpus([node + cluster.gpus_per_island - 1])],
+        [gpus([forwarded.dst]), gpus([node]), gpus([node + cluster.gpus_per_nvlink_domain - 1])],
         "Same index, same rail. It is the relay, even when it holds none of the picked experts.",
     )
     after = f"It forwards the row over NVLink to {gpus([forwarded.dst])}. On the way back it sums first."
@@ -150,7 +151,7 @@ def real() -> Lesson:
     trip, model = take_trip(scenario), scenario.need_model()
     hop = find_hop(trip, "dispatch")
     picks = scenario.layer_picks()[trip.hops[hop].layer]
-    remote = {scenario.cluster.island_of(t.dst) for t in trip.hops[hop].transfers if t.tier == "ib"}
+    remote = {scenario.cluster.nvlink_domain_of(t.dst) for t in trip.hops[hop].transfers if t.tier == "ib"}
     read = (
         "No one deploys six cuts at once. DeepSeek prefills with attention "
         f"DP{scenario.mesh.size_of('dp')} and EP{scenario.mesh.size_of('ep')} on "

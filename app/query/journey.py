@@ -59,7 +59,7 @@ def totals_text(journey: Journey) -> str:
     """The totals in one line."""
     if isinstance(journey, Trips):
         return totals_line(journey)
-    return log_line(journey.log, journey.scenario.cluster.island_word)
+    return log_line(journey.log, journey.scenario.cluster.domain_word)
 
 
 def one_trip(journey: Journey, field: str, what: str, fix: str) -> Trip:

@@ -10,7 +10,7 @@ from app.reports.mesh import counts
 from layouts import build_scene, render_svg
 from tracer.display import format_bytes
 from tracer.scenario.step import mesh_line
-from tracer.trip.compare import Comparison, compare_trips
+from tracer.trip.compare import TripComparison, compare_trips
 from tracer.trip.trip import Trip, take_trip
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _axis(one: AxisTotals, other: AxisTotals) -> Row:
     return [one.axis.upper(), *texts, texts[0] != texts[1]]
 
 
-def _hops(found: Comparison) -> list[Row]:
+def _hops(found: TripComparison) -> list[Row]:
     rows: list[Row] = []
     for one, other in found.hops:
         hop = one or other

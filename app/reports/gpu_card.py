@@ -52,7 +52,8 @@ def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
 
 def _place(scenario: Scenario, rank: int) -> str:
     cluster = scenario.cluster
-    return f"{cluster.island_word} {cluster.island_of(rank):,}, rail {cluster.island_index(rank)}"
+    domain, rail = cluster.nvlink_domain_of(rank), cluster.index_in_nvlink_domain(rank)
+    return f"{cluster.domain_word} {domain:,}, rail {rail}"
 
 
 def _group(name: str, members: Sequence[int]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _what_it_does(scenario: Scenario) -> Payload:
     trip = take_trip(scenario)
     return {
         "mesh_line": mesh_line(scenario),
-        "log_line": log_line(trip.log, scenario.cluster.island_word),
+        "log_line": log_line(trip.log, scenario.cluster.domain_word),
         "counts": counts(trip),
         "picture": render_svg(build_scene(trip), theme="page"),
         "home": gpu_card(scenario, scenario.home),
@@ -69,7 +69,7 @@ def counts(trip: Trip) -> list[tuple[str, str]]:
     """A trip's totals, as label and figure."""
     from tracer.display import format_bytes
 
-    log, word = trip.log, trip.scenario.cluster.island_word
+    log, word = trip.log, trip.scenario.cluster.domain_word
     rows = [
         ("GPUs touched", f"{log.gpus_touched:,} of {log.world_size:,}"),
         (f"{word} crossings", f"{log.node_crossings:,}"),

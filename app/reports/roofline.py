@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from app.query.address import scenario_of
 from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
 from app.reports.numbers import short, whole_of
-from layouts.charts.lines import Line, lines_figure
+from layouts.charts.lines import Curve, lines_figure
 from layouts.charts.roofline import roofline_figure
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset, hardware_preset_names
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.scenario.step import mesh_line
 from tracer.serving.phases import phase_table
 from tracer.timing.operators import rate_of
@@ -62,7 +62,7 @@ def _phases(scenario: Scenario) -> dict[str, int]:
 
 def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> list[Block]:
     model, unstated = scenario.need_model(), WeightFormat(scenario.dtype.weights)
-    rate = rate_of(part_format(model, Part.EXPERTS, unstated))
+    rate = rate_of(part_format(model, WeightPart.EXPERTS, unstated))
     batches = expert_points(model, hardware, BATCHES, unstated)
     own = {
         f"{name}: {tokens:,} tokens": expert_points(model, hardware, (tokens,), unstated)
@@ -108,10 +108,10 @@ def _own_rows(own: dict[str, tuple[RoofPoint, ...]]) -> list[list[str]]:
 
 
 def _load_figure(batches: tuple[RoofPoint, ...], own: dict[str, tuple[RoofPoint, ...]]) -> Any:
-    lines = [Line("uniform picks", *_load_line(batches), "var(--soft)")]
+    lines = [Curve("uniform picks", *_load_line(batches), "var(--soft)")]
     colours = ("var(--token)", "var(--kv)", "var(--strong-tp)")
     for (name, points), colour in zip(own.items(), colours, strict=False):
-        lines.append(Line(name, *_load_line(points), colour, marks=True))
+        lines.append(Curve(name, *_load_line(points), colour, marks=True))
     return lines_figure(lines, "batch (tokens)", "tokens of an expert that is hit", logarithmic=True)
 
 

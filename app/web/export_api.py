@@ -57,9 +57,9 @@ def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
     """The K/V's last trip as the decode page draws it."""
     from app.exports.pool_picture import draw_pools
     from app.reports.decode.decode import pool_scenarios
-    from tracer.serving.last_trip import last_trip_of
+    from tracer.serving.kv_handover import kv_handover_of
 
-    return draw_pools(last_trip_of(*pool_scenarios(query), whole=True), Path(name))
+    return draw_pools(kv_handover_of(*pool_scenarios(query), whole=True), Path(name))
 
 
 def _hop(query: dict[str, str], hops: int) -> int | None:

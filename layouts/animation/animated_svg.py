@@ -18,7 +18,7 @@ from layouts.svg.captions import busiest_line, counters, hop_title, trip_title
 from layouts.svg.hop import draw_chips, draw_dot, draw_link, used_links
 from layouts.svg.legend import legend, legend_height
 from layouts.svg.map import LINE_HEIGHT, MARGIN, MIN_WIDTH, document, map_parts, title_height
-from layouts.svg.pen import LeanPen, Pen, untouched_rules
+from layouts.svg.pen import Pen, StyleSheetPen, untouched_rules
 
 if TYPE_CHECKING:
     from layouts.scene.scene import HopScene, Scene
@@ -46,7 +46,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
         raise ValueError(f"{len(hops)} hops are over {MAX_HOPS}, the most that one animated picture plays")
     paths = dict.fromkeys(move.path for each in scene.hops for move in each.moves if move.path)
     links = {path: f"l{number}" for number, path in enumerate(paths)}
-    reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), LeanPen.for_theme(theme), links)
+    reel = Reel(scene, hops, Clockwork.of(hops), scene.gpu_boxes(), StyleSheetPen.for_theme(theme), links)
     inner = max(scene.width, MIN_WIDTH)
     foot = legend_height(scene, inner)
     width, height = inner + 2 * MARGIN, scene.height + title_height(scene) + TRACK_HEIGHT + foot + MARGIN

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Curve:
     """One line; a colour may be a variable of the page's style sheet.
 
     ``dash`` is a plotly dash, so that colour does not tell alone; ``marks`` draws points, larger.
@@ -26,7 +26,7 @@ class Line:
 
 
 def lines_figure(
-    lines: Sequence[Line], x_title: str, y_title: str, *, logarithmic: bool = False, share: bool = False
+    lines: Sequence[Curve], x_title: str, y_title: str, *, logarithmic: bool = False, share: bool = False
 ) -> Figure:
     """Lines with their units in the titles; ``share`` writes the vertical axis in percent."""
     import plotly.graph_objects as go

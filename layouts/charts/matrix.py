@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 MAX_RANKS = 256
 
 
-def matrix_figure(matrix: NDArray[np.int64], islands: NDArray[np.int64], unit: str) -> Figure:
+def matrix_figure(matrix: NDArray[np.int64], nvlink_domains: NDArray[np.int64], unit: str) -> Figure:
     """Senders from top to bottom, receivers to the right, both ``[ranks]``; cells of nothing stay empty.
 
-    ``islands`` names each rank's island; a line is drawn where it changes. Both tiers share one scale of
-    shades, so that a cell's darkness can be read across them.
+    ``nvlink_domains`` has the NVLink domain of each rank; a line is drawn where it changes. Both tiers
+    share one scale of shades, so that a cell's darkness can be read across them.
     """
     import plotly.graph_objects as go
 
-    inside = islands[:, None] == islands[None, :]
+    inside = nvlink_domains[:, None] == nvlink_domains[None, :]
     most = int(matrix.max()) or 1
     tiers = (("NVLink", inside, "var(--nvlink)"), ("InfiniBand", ~inside, "var(--ib)"))
     figure = go.Figure([_tier(go, name, matrix, mask, colour, most, unit) for name, mask, colour in tiers])
-    edges = (np.flatnonzero(np.diff(islands)) + 0.5).tolist()
+    edges = (np.flatnonzero(np.diff(nvlink_domains)) + 0.5).tolist()
     figure.update_layout(
         margin={"t": 88},
-        shapes=[line for at in edges for line in _cross(at, len(islands))],
+        shapes=[line for at in edges for line in _cross(at, len(nvlink_domains))],
         xaxis={"title": {"text": "to GPU"}, "constrain": "domain", "showgrid": False, "zeroline": False},
         yaxis={
             "title": {"text": "from GPU"},

@@ -9,7 +9,7 @@ import numpy as np
 
 from layouts.svg.map import document
 from layouts.svg.pen import Pen
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,14 +57,14 @@ def _cells(census: Census) -> tuple[Int64s, NDArray[np.bool_], str]:
     """(copies ``[from, to]``, which cells stay inside an island, what a cell is)."""
     mesh, cluster = census.scenario.mesh, census.scenario.cluster
     if mesh.world_size <= MAX_CELLS:
-        islands = islands_of(cluster, np.arange(mesh.world_size))
-        return census.copies, islands[:, None] == islands[None, :], "GPU"
-    run = -(-cluster.islands // MAX_CELLS)
-    found = np.zeros((-(-cluster.islands // run),) * 2, np.int64)
+        nvlink_domains = nvlink_domains_of(cluster, np.arange(mesh.world_size))
+        return census.copies, nvlink_domains[:, None] == nvlink_domains[None, :], "GPU"
+    run = -(-cluster.nvlink_domains // MAX_CELLS)
+    found = np.zeros((-(-cluster.nvlink_domains // run),) * 2, np.int64)
     for part in census.parts:
-        places = islands_of(cluster, mesh.stage_lists()[part.stage]) // run
+        places = nvlink_domains_of(cluster, mesh.stage_lists()[part.stage]) // run
         np.add.at(found, (places[:, None], places[None, :]), part.traffic.copies)
-    unit = cluster.island_word if run == 1 else f"{run} {cluster.island_word}s"
+    unit = cluster.domain_word if run == 1 else f"{run} {cluster.domain_word}s"
     return found, np.eye(len(found), dtype=bool), unit
 
 

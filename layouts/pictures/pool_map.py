@@ -21,8 +21,8 @@ from tracer.memory.kv_text import short_range
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
+    from tracer.serving.kv_handover import KvHandover
     from tracer.serving.kv_pieces import KvPiece
-    from tracer.serving.last_trip import LastTrip
 
 MAX_ARROWS = 48
 MAX_TALL = 16
@@ -99,7 +99,7 @@ class PoolMap:
     rest: str
 
 
-def build_pool_map(moved: LastTrip) -> PoolMap:
+def build_pool_map(moved: KvHandover) -> PoolMap:
     """The picture of a last trip; its size follows the arrows drawn, not the pools."""
     ordered = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))
     drawn, left_out = ordered[:MAX_ARROWS], ordered[MAX_ARROWS:]
@@ -124,7 +124,7 @@ def build_pool_map(moved: LastTrip) -> PoolMap:
     )
 
 
-def _what(moved: LastTrip) -> str:
+def _what(moved: KvHandover) -> str:
     prompt = moved.pools.prefill.token.prompt
     return plural(prompt, "position") if moved.position is None else f"position {moved.position:,}"
 
@@ -156,7 +156,7 @@ def _description(pieces: list[KvPiece]) -> str:
     return "; ".join(rows) + (f"; and {more:,} more pieces." if more else ".")
 
 
-def _column(moved: LastTrip, pool: str, pairs: list[tuple[int, int]], x: float) -> PoolColumn:
+def _column(moved: KvHandover, pool: str, pairs: list[tuple[int, int]], x: float) -> PoolColumn:
     """A pool's GPUs that are an end of ``pairs`` (own rank, other rank), stage by stage."""
     scenario = moved.pools.prefill if pool == "prefill" else moved.pools.decode
     ports: dict[int, int] = {}
@@ -194,7 +194,7 @@ def _heading(scenario: Scenario, pool: str) -> tuple[str, str, str]:
     return f"{pool.capitalize()}, {plural(mesh.world_size, 'GPU')}", short, place
 
 
-def _keeps(moved: LastTrip, scenario: Scenario, rank: int) -> tuple[str, str]:
+def _keeps(moved: KvHandover, scenario: Scenario, rank: int) -> tuple[str, str]:
     heads = tuple(kv_heads_of(scenario, scenario.mesh.dense.coordinate(rank, "tp")))
     if moved.position is not None:
         return _heads(heads), f"position {moved.position:,}"

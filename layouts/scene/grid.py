@@ -37,39 +37,39 @@ class Slots:
     """Where a place of an island goes: line (counted over all islands) and column."""
 
     columns: int
-    lines_per_island: int
-    islands: int
+    lines_per_nvlink_domain: int
+    nvlink_domains: int
 
     @classmethod
     def of(cls, scenario: Scenario) -> Slots:
         """Columns of the grid: the island, or a divisor of it that fits."""
         cluster = scenario.cluster
-        size = min(cluster.gpus_per_island, scenario.mesh.world_size)
+        size = min(cluster.gpus_per_nvlink_domain, scenario.mesh.world_size)
         if cluster.placement is not None:
-            size = cluster.gpus_per_island
+            size = cluster.gpus_per_nvlink_domain
         columns = size
         if size > MAX_COLUMNS:
             columns = next((n for n in range(MAX_COLUMNS, 7, -1) if size % n == 0), 16)
-        return cls(columns, -(-size // columns), cluster.islands)
+        return cls(columns, -(-size // columns), cluster.nvlink_domains)
 
     @property
     def lines(self) -> int:
         """Lines of the whole cluster."""
-        return self.islands * self.lines_per_island
+        return self.nvlink_domains * self.lines_per_nvlink_domain
 
     def line_of(self, scenario: Scenario, rank: int) -> int:
         """Line of a rank."""
         cluster = scenario.cluster
-        place = cluster.island_index(rank) // self.columns
-        return cluster.island_of(rank) * self.lines_per_island + place
+        place = cluster.index_in_nvlink_domain(rank) // self.columns
+        return cluster.nvlink_domain_of(rank) * self.lines_per_nvlink_domain + place
 
     def ranks_on(self, scenario: Scenario, line: int) -> list[int | None]:
         """Ranks of a line by column; None where no rank sits."""
-        island, place = divmod(line, self.lines_per_island)
+        nvlink_domain, place = divmod(line, self.lines_per_nvlink_domain)
         first = place * self.columns
-        size = scenario.cluster.gpus_per_island
+        size = scenario.cluster.gpus_per_nvlink_domain
         indexes = range(first, min(first + self.columns, size))
-        return [scenario.cluster.rank_at(island, index) for index in indexes]
+        return [scenario.cluster.rank_at(nvlink_domain, index) for index in indexes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,10 @@ class _Walker:
         self.lines.append(Line(self._label(line), self.y, self.box_height, tuple(boxes)))
 
     def _label(self, line: int) -> str:
-        island, place = divmod(line, self.slots.lines_per_island)
+        nvlink_domain, place = divmod(line, self.slots.lines_per_nvlink_domain)
         if place:
             return ""
-        return f"{self.scenario.cluster.island_word} {island:,}"
+        return f"{self.scenario.cluster.domain_word} {nvlink_domain:,}"
 
     def _box(self, rank: int, column: int) -> GpuBox:
         mesh = self.scenario.mesh
@@ -214,11 +214,11 @@ class _Walker:
         return above + FOLD_HEIGHT + below
 
     def _fold_text(self, first: int, end: int) -> str:
-        word, lines = self.scenario.cluster.island_word, end - first
-        if first % self.slots.lines_per_island or lines % self.slots.lines_per_island:
+        word, lines = self.scenario.cluster.domain_word, end - first
+        if first % self.slots.lines_per_nvlink_domain or lines % self.slots.lines_per_nvlink_domain:
             count, word = lines * self.slots.columns, "GPU"
         else:
-            count = lines // self.slots.lines_per_island
+            count = lines // self.slots.lines_per_nvlink_domain
         return f"{count:,} {word}{'' if count == 1 else 's'} not touched"
 
     def finish(self) -> Grid:
@@ -239,7 +239,7 @@ class _Walker:
         if not self.lines:
             return ()
         bottom = self.lines[-1].y + self.box_height / 2
-        word = "rail" if self.slots.lines_per_island == 1 else ""
+        word = "rail" if self.slots.lines_per_nvlink_domain == 1 else ""
         return tuple(
             Rail(
                 f"{word} {column}" if word else "",

@@ -18,11 +18,13 @@ TURN = 12.0
 
 def on_rail(cluster: Cluster, source: int, destination: int, tier: str) -> bool:
     """False for an InfiniBand transfer that changes column."""
-    return tier != "ib" or cluster.island_index(source) == cluster.island_index(destination)
+    return tier != "ib" or cluster.index_in_nvlink_domain(source) == cluster.index_in_nvlink_domain(
+        destination
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Router:
+class LinkRouter:
     """Draws the path between two ranks of a grid; ``home_line`` decides on which side arcs run."""
 
     grid: Grid
@@ -30,7 +32,7 @@ class Router:
     home_line: int
 
     @classmethod
-    def of(cls, grid: Grid, home: int) -> Router:
+    def of(cls, grid: Grid, home: int) -> LinkRouter:
         """A router over a grid's boxes."""
         boxes = {box.rank: box for line in grid.lines for box in line.gpus}
         return cls(grid, boxes, grid.line_of_rank.get(home, 0))

@@ -219,7 +219,7 @@ class Scene:
     hops: tuple[HopScene, ...]
     home: int
     world_size: int
-    island_word: str
+    domain_word: str
     crossings_by_axis: tuple[tuple[str, int], ...]
     touched: tuple[int, ...]
     replicas: int

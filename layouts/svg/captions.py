@@ -27,7 +27,7 @@ def counters(scene: Scene, hop: HopScene) -> str:
     """Running totals after a hop; several tokens share collectives, so their comm ops are not summed."""
     last = f"{format_bytes(hop.bytes)}" if hop.comm_ops is None else f"{hop.comm_ops} comm ops"
     return (
-        f"{hop.gpus_touched} of {scene.world_size:,} GPUs · {hop.node_crossings} {scene.island_word} "
+        f"{hop.gpus_touched} of {scene.world_size:,} GPUs · {hop.node_crossings} {scene.domain_word} "
         f"crossings · {last}"
     )
 

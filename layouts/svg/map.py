@@ -10,7 +10,7 @@ from layouts.svg.captions import busiest_line, counters, hop_title, trip_title
 from layouts.svg.crowd import several_hop_layer, several_trip_layer
 from layouts.svg.hop import hop_layer, trip_layer
 from layouts.svg.legend import legend, legend_height
-from layouts.svg.pen import LeanPen, Pen
+from layouts.svg.pen import Pen, StyleSheetPen
 
 TITLE_HEIGHT, MARGIN = 64.0, 16.0
 LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
@@ -60,7 +60,7 @@ def _layer(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
 
 def map_svg(scene: Scene) -> str:
     """The bare map for a page that colours it by class and lays its own marks over it."""
-    pen = LeanPen.for_theme("page")
+    pen = StyleSheetPen.for_theme("page")
     body = "".join(map_parts(scene, pen, touched=frozenset()))
     return document(scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 

@@ -88,7 +88,7 @@ class Pen:
 
 
 @dataclass(frozen=True, slots=True)
-class LeanPen(Pen):
+class StyleSheetPen(Pen):
     """Colours by class, from a style sheet of its own or of the page around it; readers need CSS."""
 
     @classmethod

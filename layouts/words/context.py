@@ -61,20 +61,20 @@ class Context:
         return moe_sources(self.scenario, self.home)
 
     @property
-    def island_word(self) -> str:
+    def domain_word(self) -> str:
         """What an island is called here."""
-        return self.scenario.cluster.island_word
+        return self.scenario.cluster.domain_word
 
-    def island(self, rank: int) -> int:
+    def nvlink_domain(self, rank: int) -> int:
         """Island of a rank."""
-        return self.scenario.cluster.island_of(rank)
+        return self.scenario.cluster.nvlink_domain_of(rank)
 
     def place(self, rank: int) -> str:
         """A GPU and its island.
 
         ``GPU 2 on node 0``.
         """
-        return f"{gpus([rank])} on {self.island_word} {self.island(rank):,}"
+        return f"{gpus([rank])} on {self.domain_word} {self.nvlink_domain(rank):,}"
 
     @property
     def each_bytes(self) -> str:

@@ -116,7 +116,8 @@ def pp_send(context: Context) -> Words:
     rails = "its own rail" if len(ends) == 1 else "their own rails"
     link = f"InfiniBand, down {rails}" if crosses else "NVLink"
     same_rail = all(
-        scenario.cluster.island_index(t.src) == scenario.cluster.island_index(t.dst) for t in hop.transfers
+        scenario.cluster.index_in_nvlink_domain(t.src) == scenario.cluster.index_in_nvlink_domain(t.dst)
+        for t in hop.transfers
     )
     if crosses and not same_rail:
         link = "InfiniBand, off its rail"
@@ -139,8 +140,8 @@ def pp_send(context: Context) -> Words:
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:
     if not crosses:
         return (
-            f"PP stays inside a {context.island_word} here. That saves one send a stage boundary, but "
-            f"spreads each stage over more {context.island_word}s: experts then pay more, in every "
+            f"PP stays inside a {context.domain_word} here. That saves one send a stage boundary, but "
+            f"spreads each stage over more {context.domain_word}s: experts then pay more, in every "
             "layer."
         )
     if not context.splits_tokens:

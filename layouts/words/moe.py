@@ -45,12 +45,12 @@ def _route_sentences(context: Context) -> str:
     source = context.sources[0] if context.home not in context.sources else context.home
     found = routes(context.scenario, context.where, source)
     held = context.experts_by_rank(source)
-    sentences = [_own_island(context, source, held)]
+    sentences = [_own_nvlink_domain(context, source, held)]
     sentences += [_remote(context, route, held) for route in found if route.relay is not None][:FEW]
     sentences += [_straight(context, route) for route in found if route.fallback][:FEW]
     more = sum(route.relay is not None for route in found) - FEW
     if more > 0:
-        sentences.append(f"The same for {plural(more, f'more {context.island_word}')}.")
+        sentences.append(f"The same for {plural(more, f'more {context.domain_word}')}.")
     if len(context.sources) > 1:
         sentences.append(
             f"Each of the {len(context.sources)} TP ranks that hold the row sends its own copies."
@@ -58,9 +58,9 @@ def _route_sentences(context: Context) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _own_island(context: Context, source: int, held: dict[int, list[int]]) -> str:
-    island = context.island(source)
-    near = [rank for rank in held if context.island(rank) == island and rank != source]
+def _own_nvlink_domain(context: Context, source: int, held: dict[int, list[int]]) -> str:
+    nvlink_domain = context.nvlink_domain(source)
+    near = [rank for rank in held if context.nvlink_domain(rank) == nvlink_domain and rank != source]
     parts = []
     if source in held:
         parts.append(f"{_named(held[source])} on {gpus([source])} itself: nothing moves for that.")
@@ -70,7 +70,7 @@ def _own_island(context: Context, source: int, held: dict[int, list[int]]) -> st
         count = sum(len(held[rank]) for rank in near)
         which = "All of them" if count == len(context.picks) else f"{count} of them"
         parts.append(
-            f"{which} are on {gpus(sorted(near))} of the same {context.island_word}: one NVLink copy a GPU."
+            f"{which} are on {gpus(sorted(near))} of the same {context.domain_word}: one NVLink copy a GPU."
         )
     return " ".join(parts)
 
@@ -83,7 +83,7 @@ def _named(experts: list[int]) -> str:
 def _remote(context: Context, route: Route, held: dict[int, list[int]]) -> str:
     relay = route.relay if route.relay is not None else route.source
     experts = [expert for rank in route.gpus for expert in held[rank]]
-    away = f"{_named(experts)} on {context.island_word} {context.island(relay):,}"
+    away = f"{_named(experts)} on {context.domain_word} {context.nvlink_domain(relay):,}"
     onward = sorted(rank for rank in route.gpus if rank != relay)
     if not onward:
         return f"{away}, on {gpus([relay])} itself: one copy crosses InfiniBand, down the rail."
@@ -121,10 +121,12 @@ def _dispatch_gotcha(context: Context) -> str:
 
 def _dedup(context: Context) -> str:
     """What the relay saved in this hop, or would save."""
-    word = context.island_word
+    word = context.domain_word
     source = context.sources[0] if context.home not in context.sources else context.home
     held = context.experts_by_rank(source)
-    remote = sum(len(e) for rank, e in held.items() if context.island(rank) != context.island(source))
+    remote = sum(
+        len(e) for rank, e in held.items() if context.nvlink_domain(rank) != context.nvlink_domain(source)
+    )
     crossings = sum(t.tier == "ib" and t.src == source for t in context.hop.transfers)
     if remote > crossings > 0:
         crossing = plural(crossings, "copy crosses and fans out", "copies cross and fan out")
@@ -209,7 +211,7 @@ def _combine_moves(context: Context, home: str) -> str:
     if relays:
         verb, its = ("sums", "its") if len(relays) == 1 else ("sum", "their")
         parts.append(
-            f"{gpus(relays)} {verb} {its} {context.island_word}'s results, and one copy crosses back "
+            f"{gpus(relays)} {verb} {its} {context.domain_word}'s results, and one copy crosses back "
             "down the rail."
         )
     homes = gpus(context.sources)
@@ -245,7 +247,7 @@ def weight_pull(context: Context) -> Words:
     )
     if crosses:
         gotcha = (
-            f"The group spans {context.island_word}s, so weights cross InfiniBand: far more than tokens "
+            f"The group spans {context.domain_word}s, so weights cross InfiniBand: far more than tokens "
             f"would. {gotcha}"
         )
     return Words(

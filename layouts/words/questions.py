@@ -37,11 +37,11 @@ def _crossings(context: Context) -> Question | None:
     hop = context.hop
     count = hop.crossings
     picks = listed([str(expert) for expert in sorted(context.picks)])
-    ask = f"Combine comes next. How many copies cross between {context.island_word}s on the way back?"
+    ask = f"Combine comes next. How many copies cross between {context.domain_word}s on the way back?"
     if hop.kind is HopKind.DISPATCH:
         ask = (
             f"Dispatch comes next, to {'expert' if len(context.picks) == 1 else 'experts'} {picks}. How "
-            f"many copies cross to another {context.island_word}?"
+            f"many copies cross to another {context.domain_word}?"
         )
     wrong = [str(n) for n in (count + 1, count - 1, len(context.picks), count + 2) if n >= 0]
     takes = "takes" if count == 1 else "take"
@@ -84,7 +84,7 @@ def _whole_row(context: Context) -> Question | None:
 def _next_stage(context: Context) -> Question | None:
     target = next(t.dst for t in context.hop.transfers if t.src == context.home)
     size = context.scenario.mesh.world_size
-    step = context.scenario.cluster.gpus_per_island
+    step = context.scenario.cluster.gpus_per_nvlink_domain
     near = [context.home + 1, context.home + step, context.home - step]
     wrong = [gpus([rank]) for rank in near if 0 <= rank < size]
     explain = "Only pp changes: tp, cp and dp stay."

@@ -22,9 +22,9 @@ def reasons(context: Context) -> list[str]:
 def _reason(context: Context, transfer: Transfer) -> str:
     kind, role = context.hop.kind, transfer.role
     if kind is HopKind.PP_SEND:
-        same = context.scenario.cluster.island_index(transfer.src) == context.scenario.cluster.island_index(
-            transfer.dst
-        )
+        same = context.scenario.cluster.index_in_nvlink_domain(
+            transfer.src
+        ) == context.scenario.cluster.index_in_nvlink_domain(transfer.dst)
         rail = ", same rail" if same and transfer.tier == "ib" else ""
         return f"to stage {context.hop.stage + 1}{rail}"
     if role == Role.KV:
@@ -84,12 +84,12 @@ def _expert_reason(context: Context, transfer: Transfer, held: dict[int, dict[in
     source = _source_of(context, transfer)
     experts = held.get(source, {}).get(end, []) if source is not None else []
     names = f"expert{'s' if len(experts) > 1 else ''} {listed([str(e) for e in experts])}" if experts else ""
-    remote = context.island(transfer.src) != context.island(transfer.dst)
+    remote = context.nvlink_domain(transfer.src) != context.nvlink_domain(transfer.dst)
     if transfer.role == Role.SUM:
         return "sum from the relay, same rail"
     if remote and transfer.role == Role.DISPATCH:
         cluster = context.scenario.cluster
-        on_rail = cluster.island_index(transfer.src) == cluster.island_index(transfer.dst)
+        on_rail = cluster.index_in_nvlink_domain(transfer.src) == cluster.index_in_nvlink_domain(transfer.dst)
         relay = "relay, same rail" if on_rail else "straight: no relay there"
         return f"{relay}; {names}" if names else relay
     if transfer.role == Role.RESULT and names:
@@ -105,5 +105,5 @@ def _source_of(context: Context, transfer: Transfer) -> int | None:
             return rank
     cluster = context.scenario.cluster
     relay = transfer.src if transfer.role == Role.FORWARD else transfer.dst
-    index = cluster.island_index(relay)
-    return next((rank for rank in sources if cluster.island_index(rank) == index), sources[0])
+    index = cluster.index_in_nvlink_domain(relay)
+    return next((rank for rank in sources if cluster.index_in_nvlink_domain(rank) == index), sources[0])

@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from app.exports.formats import FORMATS
-from layouts.build.build import build_scene
+from layouts.compose.scene_of_trip import build_scene
 from layouts.scene.palette import DARK, LIGHT
 from layouts.scene.scene import Scene
 from layouts.svg.map import MARGIN, TITLE_HEIGHT

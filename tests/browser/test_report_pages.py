@@ -17,7 +17,7 @@ from tracer.display import format_bytes, format_seconds
 from tracer.memory.kv_owners import kv_owners
 from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.step import with_tokens
-from tracer.serving.last_trip import last_trip
+from tracer.serving.kv_handover import kv_handover
 from tracer.serving.lockstep import lockstep
 from tracer.serving.phases import phase_table
 from tracer.serving.pools import Pools
@@ -27,7 +27,7 @@ from tracer.timing.schedules.training import train
 from tracer.timing.weights.rendezvous import waiting_share
 from tracer.traffic.contracts import compare_contracts
 from tracer.traffic.orders import rank_orders, with_order
-from tracer.traffic.traffic import expected_traffic, traffic_rows
+from tracer.traffic.traffic import comm_volume, traffic_rows
 
 
 def query_of(page: Page) -> dict[str, list[str]]:
@@ -64,7 +64,7 @@ def expect_drawn(page: Page) -> None:
 def test_traffic_shows_every_axis_and_order(page: Page, explorer_url: str) -> None:
     open_page(page, explorer_url + "traffic")
     scenario = load_scenario("six-cuts")
-    traffic, orders = expected_traffic(scenario), rank_orders(scenario)
+    traffic, orders = comm_volume(scenario), rank_orders(scenario)
     expect(figure(page, "over InfiniBand")).to_have_text(format_bytes(round(traffic.ib_bytes_per_pass)))
     assert [row[2:] for row in cells(page, "What each axis sends")] == [r[3:] for r in traffic_rows(traffic)]
     assert [row[1] for row in cells(page, "Every order")] == [entry.order for entry in orders.ranked]
@@ -78,7 +78,7 @@ def test_two_orders_stand_beside_each_other(page: Page, explorer_url: str) -> No
     expect(page.get_by_text("Sent per GPU in prefill: T = 4,096 padded tokens")).to_be_visible()
     page.get_by_label("Beside another order").select_option("tp-cp-pp-dp")
     scenario = with_tokens(load_scenario("six-cuts"), 4096)
-    pair = [expected_traffic(each) for each in (scenario, with_order(scenario, "tp-cp-pp-dp"))]
+    pair = [comm_volume(each) for each in (scenario, with_order(scenario, "tp-cp-pp-dp"))]
     shown = [format_seconds(each.seconds_per_pass) for each in pair]
     change = f"{pair[1].seconds_per_pass / pair[0].seconds_per_pass:.3g}×"
     expect(table(page, "Two orders").nth(2).locator("td")).to_have_text([*shown, change])
@@ -94,7 +94,7 @@ def test_axes_are_swapped_and_an_order_is_used(page: Page, explorer_url: str) ->
     page.get_by_role("group", name="The other order").get_by_role("button").click()
     expect(page.get_by_role("heading", name="tp-cp-pp-dp beside tp-cp-dp-pp")).to_be_visible()
     assert query_of(page)["mesh.order"] == ["tp-cp-pp-dp"]
-    swapped = expected_traffic(load_scenario("six-cuts-pp-inside-dp"))
+    swapped = comm_volume(load_scenario("six-cuts-pp-inside-dp"))
     expect(figure(page, "over InfiniBand")).to_have_text(format_bytes(round(swapped.ib_bytes_per_pass)))
     page.get_by_role("button", name="Use this order, dp-tp-cp-pp").click()
     expect(page.get_by_role("heading", name="dp-tp-cp-pp beside tp-cp-pp-dp")).to_be_visible()
@@ -136,7 +136,7 @@ def test_decode_moves_the_kv_to_a_pool_of_its_own(page: Page, explorer_url: str)
     names = ("deepseek-v3-prefill-ep32", "deepseek-v3-decode-ep144")
     open_page(page, f"{explorer_url}decode?scenario={names[0]}")
     page.get_by_label("Decode on").select_option(names[1])
-    moved = last_trip(Pools.join(*(load_scenario(name) for name in names)))
+    moved = kv_handover(Pools.join(*(load_scenario(name) for name in names)))
     expect(figure(page, "moved").last).to_have_text(format_bytes(moved.bytes))
     expect(table(page, "The last trip")).to_have_count(min(200, len(moved.pieces)))
     arrows = page.locator(".picture g.arrow")

@@ -9,8 +9,8 @@ import pytest
 from frameworks.case_flags import FRAMEWORKS, Case, launch, read
 
 from tracer.frameworks import from_flags
+from tracer.frameworks.axis_groups import AxisGroups
 from tracer.frameworks.layout import OUR_AXES, Layout
-from tracer.frameworks.walks import Walk
 from tracer.mesh.grid import RankGrid
 
 ORDERED = {"ep", "moe_ep", "pp", "pipe", "dcp"}
@@ -129,5 +129,5 @@ def test_grids_without_flags(case: Case) -> None:
     first_rank = 4 if "rank_offset=4" in case["note"] else 0
     for group, expected in case["groups"].items():
         axes = ("b", "a") if group == "a-b(raw member order)" else (group,)
-        made = [[first_rank + rank for rank in members] for members in Walk(grid, axes).listed()]
+        made = [[first_rank + rank for rank in members] for members in AxisGroups(grid, axes).listed()]
         assert {tuple(members) for members in made} == {tuple(members) for members in expected}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle.islands import OracleCluster
+from oracle.nvlink_domains import OracleCluster
 from oracle.ranks import OracleMesh
 
 
@@ -66,8 +66,10 @@ class ExpertMap:
 
     def _is_near(self, ep_rank: int, sender: int) -> bool:
         """An EP rank is on the sender's island when one of its etp ranks is."""
-        island = self.cluster.island[sender]
-        return any(self.cluster.island[rank] == island for rank in self.ranks_of(ep_rank, sender))
+        nvlink_domain = self.cluster.nvlink_domain[sender]
+        return any(
+            self.cluster.nvlink_domain[rank] == nvlink_domain for rank in self.ranks_of(ep_rank, sender)
+        )
 
     def gpus(self, expert: int, sender: int) -> list[int]:
         """The GPUs (one for each etp) that compute this expert for this sender."""

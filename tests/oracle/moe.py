@@ -6,14 +6,14 @@ from typing import Any
 
 from oracle import payloads
 from oracle.experts import ExpertMap, shared_ids
-from oracle.islands import OracleCluster
+from oracle.nvlink_domains import OracleCluster
 
 Move = tuple[int, int, int, str]
 
 
-def relay_in(island: int, sender: int, group: list[int], cluster: OracleCluster) -> int | None:
+def relay_in(nvlink_domain: int, sender: int, group: list[int], cluster: OracleCluster) -> int | None:
     """The rank of a remote island that has the sender's index, if the dispatch group has it."""
-    rank = cluster.rank_at(island, cluster.index[sender])
+    rank = cluster.rank_at(nvlink_domain, cluster.index[sender])
     return rank if rank in group else None
 
 
@@ -26,11 +26,11 @@ def high_throughput(
     gpus = sorted({gpu for expert in picks for gpu in where.gpus(expert, sender)})
     dispatch: list[Move] = []
     combine: list[Move] = []
-    for island in sorted({cluster.island[gpu] for gpu in gpus}):
-        there = [gpu for gpu in gpus if cluster.island[gpu] == island and gpu != sender]
+    for nvlink_domain in sorted({cluster.nvlink_domain[gpu] for gpu in gpus}):
+        there = [gpu for gpu in gpus if cluster.nvlink_domain[gpu] == nvlink_domain and gpu != sender]
         relay = None
-        if island != cluster.island[sender]:
-            relay = relay_in(island, sender, group, cluster)
+        if nvlink_domain != cluster.nvlink_domain[sender]:
+            relay = relay_in(nvlink_domain, sender, group, cluster)
         if relay is None:
             for gpu in there:
                 dispatch.append((sender, gpu, out, "dispatch"))

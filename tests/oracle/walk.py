@@ -9,8 +9,8 @@ from typing import Any
 from oracle import dense, moe, payloads
 from oracle.decode import query_travels
 from oracle.experts import ExpertMap, shared_ids
-from oracle.islands import OracleCluster
 from oracle.landing import prompt_length, token_home
+from oracle.nvlink_domains import OracleCluster
 from oracle.ranks import OracleMesh
 
 Move = tuple[int, int, int, str]

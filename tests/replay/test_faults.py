@@ -9,7 +9,7 @@ from replay_cases import MOE, deployment
 
 import tracer
 from tracer.proof.replay import Fault, faults_of, replay
-from tracer.proof.replay.walk import Halt, Walk
+from tracer.proof.replay.walk import Halt, RowItineraries
 from tracer.trip.hop import HopKind
 
 SIX_CUTS = tracer.load_scenario("six-cuts")
@@ -95,12 +95,12 @@ def test_lists_the_faults_that_can_show() -> None:
 )
 def test_a_lost_transfer(monkeypatch: pytest.MonkeyPatch, kind: HopKind, told: str) -> None:
     """Nothing else brings a row: without the send its reader has none, or a wrong sum."""
-    whole = Walk.transfers
+    whole = RowItineraries.transfers
 
-    def lossy(self: Walk, halt: Halt) -> tuple[tracer.Transfer, ...]:
+    def lossy(self: RowItineraries, halt: Halt) -> tuple[tracer.Transfer, ...]:
         return () if halt.kind is kind else whole(self, halt)
 
-    monkeypatch.setattr(Walk, "transfers", lossy)
+    monkeypatch.setattr(RowItineraries, "transfers", lossy)
     report = replay(SMALL)
     assert not report.ok
     assert not report.equal
@@ -111,15 +111,15 @@ def test_a_lost_transfer(monkeypatch: pytest.MonkeyPatch, kind: HopKind, told: s
 
 def test_a_transfer_astray(monkeypatch: pytest.MonkeyPatch) -> None:
     """K/V sent to the wrong TP rank: other heads' K/V under the same tokens."""
-    whole = Walk.transfers
+    whole = RowItineraries.transfers
 
-    def astray(self: Walk, halt: Halt) -> tuple[tracer.Transfer, ...]:
+    def astray(self: RowItineraries, halt: Halt) -> tuple[tracer.Transfer, ...]:
         moves = whole(self, halt)
         if halt.kind is not HopKind.KV_EXCHANGE:
             return moves
         return tuple(move._replace(dst=move.dst ^ 1) for move in moves)
 
-    monkeypatch.setattr(Walk, "transfers", astray)
+    monkeypatch.setattr(RowItineraries, "transfers", astray)
     report = replay(SMALL)
     assert not report.ok
     assert not report.equal

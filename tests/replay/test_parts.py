@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_cases import MOE, deployment
 
-from tracer.proof.replay.batch import Batch
+from tracer.proof.replay.batch import ReplayBatch
 from tracer.proof.replay.checkpoint import draw_checkpoint
 from tracer.proof.replay.maths import attend, merge, rope
 from tracer.proof.replay.rows import RowKeyError, Rows
@@ -84,7 +84,7 @@ def test_a_rank_holds_its_share_and_no_more() -> None:
 
 def test_a_batch_covers_every_position_once() -> None:
     scenario = deployment(MOE, {"tp": 2, "cp": 2, "dp": 3}, token={"prompt": 13})
-    batch = Batch.of(scenario, [13, 0, 16], seed=0)
+    batch = ReplayBatch.of(scenario, [13, 0, 16], seed=0)
     for replica, padded in enumerate((16, 8, 16)):
         assert sorted(batch.position[batch.replica == replica]) == list(range(padded))
     assert np.count_nonzero(batch.real) == 29

@@ -8,14 +8,14 @@ from replay_cases import MOE, deployment
 
 import tracer
 from tracer.proof.replay import look, replay
-from tracer.proof.replay.batch import Batch
+from tracer.proof.replay.batch import ReplayBatch
 
 SIX_CUTS = tracer.load_scenario("six-cuts")
 AT_START = SIX_CUTS.with_token(replica=0, position=0)
 
 
 def test_prompts_differ() -> None:
-    batch = Batch.of(SIX_CUTS, None, seed=0)
+    batch = ReplayBatch.of(SIX_CUTS, None, seed=0)
     words = [tuple(batch.words[batch.replica == replica]) for replica in range(4)]
     assert len(set(words)) == 4
 
@@ -30,7 +30,7 @@ def test_each_equals_its_own_run(prompts: list[int]) -> None:
 
 def test_an_idle_replica_runs_a_dummy_batch() -> None:
     """Its rows are negative, are moved, and are tallied apart."""
-    batch = Batch.of(AT_START, [8, 0, 8, 8], seed=0)
+    batch = ReplayBatch.of(AT_START, [8, 0, 8, 8], seed=0)
     idle = batch.replica == 1
     assert (batch.ids[idle] < 0).all()
     assert len(batch.ids[idle]) == 8, "one row for each chunk of each rank"
@@ -41,7 +41,7 @@ def test_an_idle_replica_runs_a_dummy_batch() -> None:
 
 def test_padding_is_negative_and_tallied_apart() -> None:
     scenario = deployment(MOE, {"tp": 2, "cp": 2, "ep": 4}, token={"prompt": 11})
-    batch = Batch.of(scenario, None, seed=0)
+    batch = ReplayBatch.of(scenario, None, seed=0)
     assert np.count_nonzero(batch.ids < 0) == 5
     report = replay(scenario)
     assert report.tokens_checked == 11

@@ -14,7 +14,7 @@ from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
 from tracer.proof.published.dwdp import source_group
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.weights.buffers import run_pass, slowed_end
 from tracer.timing.weights.checklist import dwdp_checklist, resident_bytes
 from tracer.timing.weights.chooser import Workload, choose_contract
@@ -48,7 +48,7 @@ def test_copies_that_leave_a_rank():
 
 def test_stall_and_window_are_two_sides_of_one_figure():
     for length in (1024, 32_768):
-        found = contest(GROUP, Batch.prompts(length))
+        found = contest(GROUP, TimedBatch.prompts(length))
         assert found.dwdp_seconds == found.dwdp_compute + found.stall_seconds
         assert (found.stall_seconds > 0) == (found.window_ratio < 1)
 
@@ -133,7 +133,9 @@ def test_the_crossover_is_where_the_source_has_it_and_moves_as_it_says():
     assert first is not None
     assert 8192 < first < 16_384
     assert (
-        contest(GROUP, Batch.prompts(first)).speedup >= 1 > contest(GROUP, Batch.prompts(first - 1)).speedup
+        contest(GROUP, TimedBatch.prompts(first)).speedup
+        >= 1
+        > contest(GROUP, TimedBatch.prompts(first - 1)).speedup
     )
     table = {
         (c.sequences, c.bytes_per_s): c.prompt
@@ -155,14 +157,14 @@ def test_where_nothing_is_gained_there_is_no_crossover():
 @pytest.mark.parametrize(
     ("batch", "options", "failed"),
     [
-        (Batch.prompts(32_768), {}, None),
-        (Batch.prompts(1024), {}, "compute window"),
-        (Batch.decoding(128, 4096), {}, "prefill"),
-        (Batch.prompts(32_768), {"islands": 2}, "one NVLink island"),
-        (Batch.prompts(32_768), {"tp": 2}, "tensor parallelism"),
+        (TimedBatch.prompts(32_768), {}, None),
+        (TimedBatch.prompts(1024), {}, "compute window"),
+        (TimedBatch.decoding(128, 4096), {}, "prefill"),
+        (TimedBatch.prompts(32_768), {"nvlink_domains": 2}, "one NVLink island"),
+        (TimedBatch.prompts(32_768), {"tp": 2}, "tensor parallelism"),
     ],
 )
-def test_the_checklist_names_what_fails(batch: Batch, options: dict[str, int], failed: str | None):
+def test_the_checklist_names_what_fails(batch: TimedBatch, options: dict[str, int], failed: str | None):
     checks = dwdp_checklist(GROUP, batch, **options)
     first = next((check.name for check in checks if not check.holds), None)
     assert first == failed
@@ -172,21 +174,21 @@ def test_the_checklist_names_what_fails(batch: Batch, options: dict[str, int], f
 
 
 def test_islands_are_crossed_only_loudly():
-    choice = choose_contract(GROUP, Workload(Batch.prompts(32_768)), islands=2)
+    choice = choose_contract(GROUP, Workload(TimedBatch.prompts(32_768)), nvlink_domains=2)
     assert "the group spans 2: weights would cross" in str(choice)
 
 
 def test_memory_counts_whole_attention_own_experts_and_two_buffers():
     need = resident_bytes(GROUP) + 2 * GROUP.remote_bytes
-    memory = next(c for c in dwdp_checklist(GROUP, Batch.prompts(1)) if c.name == "memory")
+    memory = next(c for c in dwdp_checklist(GROUP, TimedBatch.prompts(1)) if c.name == "memory")
     assert memory.holds
     assert f"{need / 1e9:.4g} GB" in memory.why
     small = MoeGroup(model_preset("deepseek-v3"), hardware_preset("h100"), 4, Link(450e9))
-    assert not next(c for c in dwdp_checklist(small, Batch.prompts(1)) if c.name == "memory").holds
+    assert not next(c for c in dwdp_checklist(small, TimedBatch.prompts(1)) if c.name == "memory").holds
 
 
 def test_the_chooser_guards_the_first_token_and_falls_back():
-    batch = Batch.prompts(16_384)
+    batch = TimedBatch.prompts(16_384)
     exchange = 0.0
     free = choose_contract(GROUP, Workload(batch), exchange_seconds=exchange)
     assert free.contract == "ep"
@@ -200,12 +202,13 @@ def test_the_chooser_guards_the_first_token_and_falls_back():
 
 def test_all_gather_falls_back_to_ag_rs():
     group = replace(GROUP, copies="all")
-    assert choose_contract(group, Workload(Batch.prompts(128))).contract == "ag_rs"
+    assert choose_contract(group, Workload(TimedBatch.prompts(128))).contract == "ag_rs"
 
 
 def test_a_loaded_queue_makes_the_first_token_late():
     idle, busy, over = (
-        choose_contract(GROUP, Workload(Batch.prompts(16_384), passes_per_s=rate)) for rate in (0.0, 1.8, 9.0)
+        choose_contract(GROUP, Workload(TimedBatch.prompts(16_384), passes_per_s=rate))
+        for rate in (0.0, 1.8, 9.0)
     )
     assert idle.weights.ttft_seconds == idle.weights.pass_seconds
     assert busy.weights.ttft_seconds > 2 * busy.weights.pass_seconds
@@ -230,7 +233,7 @@ def test_a_loaded_queue_makes_the_first_token_late():
         (lambda: waiting_share(0, 0.2), r"rendezvous\.ranks=0"),
         (lambda: waiting_share(4, -0.2), r"rendezvous\.cv=-0\.2"),
         (lambda: waiting_share(4, 0.9, shape="uniform"), r"rendezvous\.cv=0\.9 is more than uniform"),
-        (lambda: Workload(Batch.prompts(1), ttft_limit_s=0), r"workload\.ttft_limit_s=0"),
+        (lambda: Workload(TimedBatch.prompts(1), ttft_limit_s=0), r"workload\.ttft_limit_s=0"),
         (lambda: replace(GROUP, spec=model_preset("llama-3.1-8b"), local_experts=1),
          r"model\.experts=None is needed to cut experts"),
     ],

@@ -15,8 +15,8 @@ from app.cli import tokentrip
 from tracer.errors import ConfigError
 from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario
+from tracer.serving.kv_handover import KvHandover, kv_handover, kv_handover_of
 from tracer.serving.kv_stream import _tasks, exposed_closed_form, kv_stream, stream_or_why
-from tracer.serving.last_trip import LastTrip, last_trip, last_trip_of
 from tracer.serving.pools import Pools
 from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.streams import makespan, run_streams
@@ -24,11 +24,11 @@ from tracer.timing.schedules.streams import makespan, run_streams
 SECONDS = st.floats(0.0, 100.0, allow_subnormal=False)
 
 
-def moved(prefill: dict[str, Any] | None = None, **mesh: int) -> LastTrip:
+def moved(prefill: dict[str, Any] | None = None, **mesh: int) -> KvHandover:
     table = load_scenario("six-cuts").to_dict()
     for name, values in (prefill or {}).items():
         table[name] |= values
-    return last_trip(Pools.join(Scenario.from_dict(table), decode_pool(**mesh)))
+    return kv_handover(Pools.join(Scenario.from_dict(table), decode_pool(**mesh)))
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=12))
@@ -64,7 +64,7 @@ def hardware(name: str) -> Any:
     return hardware_preset(name)
 
 
-def trip_last_layer(trip: LastTrip) -> dict[tuple[str, int], float]:
+def trip_last_layer(trip: KvHandover) -> dict[tuple[str, int], float]:
     """Bytes of the last layer on each link that has any."""
     found: dict[tuple[str, int], float] = {}
     for piece in trip.pieces:
@@ -88,7 +88,7 @@ def test_a_slow_link_is_bound_by_its_bytes_and_a_latency_counts_in_each_layer() 
 def test_the_time_command_streams_to_a_decode_pool() -> None:
     words = ["time", "six-cuts", "--decode", "six-cuts-decode", "--hardware", "b200"]
     done = CliRunner().invoke(tokentrip, words, catch_exceptions=False)
-    trip = last_trip_of(load_scenario("six-cuts"), load_scenario("six-cuts-decode"), whole=True)
+    trip = kv_handover_of(load_scenario("six-cuts"), load_scenario("six-cuts-decode"), whole=True)
     assert f"K/V to the decode pool: {kv_stream(trip, 'b200')}" in done.output
     assert "one prompt on b200 at peak" in done.output
     told = json.loads(CliRunner().invoke(tokentrip, [*words, "--json"], catch_exceptions=False).output)
@@ -99,7 +99,7 @@ def test_what_cannot_be_streamed_says_why() -> None:
     bare = moved({"cluster": {"hardware": None}})
     assert stream_or_why(bare)[0] is None
     assert "cluster.hardware=None is needed to time what hides the K/V's transfer" in str(bare)
-    one = last_trip(moved().pools, 40)
+    one = kv_handover(moved().pools, 40)
     with pytest.raises(ConfigError, match="position=40 has no prefill to hide behind"):
         kv_stream(one)
     assert one.to_dict()["streamed"] is None

@@ -14,10 +14,10 @@ from tracer import load_scenario
 from tracer.errors import ConfigError
 from tracer.timing.report import time_report
 from tracer.timing.schedules.decode_pipeline import decode_bubble, decode_makespan, run_decode
-from tracer.timing.schedules.dualpipe import bubble_closed_form, dualpipe
+from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Work
-from tracer.timing.schedules.pipeline import bubble_closed_form as forward_bubble
 from tracer.timing.schedules.pipeline import check_stages, even_times, run_lockstep, run_pipeline
+from tracer.timing.schedules.pipeline import pipeline_bubble as forward_bubble
 from tracer.timing.schedules.training import train
 
 COUNTS = st.integers(1, 12)
@@ -98,7 +98,7 @@ def chunks(draw: st.DrawFn) -> ChunkTimes:
 def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int, times: ChunkTimes):
     stages = 2 * half
     found = dualpipe(stages, 2 * stages + 2 * more, times)
-    assert found.bubble_seconds.max() == bubble_closed_form(stages, times)
+    assert found.bubble_seconds.max() == dualpipe_bubble(stages, times)
 
 
 @few
@@ -106,7 +106,7 @@ def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int,
 def test_without_gain_from_overlap_every_stage_has_that_bubble(half: int, more: int, forward: int):
     stages, times = 2 * half, ChunkTimes(forward, 2 * forward, forward, 3 * forward)
     found = dualpipe(stages, 2 * stages + 2 * more, times)
-    assert set(found.bubble_seconds) == {bubble_closed_form(stages, times)}
+    assert set(found.bubble_seconds) == {dualpipe_bubble(stages, times)}
 
 
 @pytest.mark.parametrize(("stages", "batches"), [(2, 4), (8, 20), (16, 40)])
@@ -146,8 +146,8 @@ def test_dualpipe_sends_forward_before_it_is_received():
 def test_the_published_example_of_8_stages_and_20_batches():
     times = ChunkTimes(1, 2, 1, 3)
     assert dualpipe(8, 20, times).bubble_seconds.max() == 3 * (3 + 2 - 3)
-    assert bubble_closed_form(8, times, "1f1b") == 21
-    assert bubble_closed_form(8, times, "zb1p") == 7
+    assert dualpipe_bubble(8, times, "1f1b") == 21
+    assert dualpipe_bubble(8, times, "zb1p") == 7
 
 
 BAD_SECONDS = st.sampled_from([0, -1.0, float("nan"), float("inf"), "1", None, True])
@@ -182,7 +182,7 @@ def test_bad_counts_are_refused():
     with pytest.raises(ConfigError, match=r"chunk\.weights=2 must be less than chunk\.backward = 2"):
         ChunkTimes(1, 2, 2, 3)
     with pytest.raises(ConfigError, match="schedule='gpipe' must be one of dualpipe"):
-        bubble_closed_form(4, ChunkTimes(1, 2, 1, 3), "gpipe")
+        dualpipe_bubble(4, ChunkTimes(1, 2, 1, 3), "gpipe")
     with pytest.raises(ConfigError, match=r"lockstep\.seconds='shape \(2, 2\)'"):
         run_lockstep(np.ones((2, 2)))
 

@@ -9,7 +9,7 @@ from tracer.errors import ConfigError
 from tracer.mesh.cluster import Link
 from tracer.model.weight_format import WeightFormat
 from tracer.proof.published.all import all_comparisons, summary
-from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.deepep import compare_deepep, exchanges, fit_exchange_rates
 from tracer.proof.published.dwdp import (
     attention_slowdown,
@@ -47,9 +47,9 @@ NORMAL, LOW = "h800-deepep-normal", "h800-deepep-low-latency"
         (compare_speedup("picks"), 0.03, 0.05),
         (compare_speedup("distinct"), 0.12, 0.18),
     ],
-    ids=lambda value: value.title if isinstance(value, Comparison) else str(value),
+    ids=lambda value: value.title if isinstance(value, PublishedComparison) else str(value),
 )
-def test_errors_stay_within_what_is_stated(comparison: Comparison, median: float, worst: float):
+def test_errors_stay_within_what_is_stated(comparison: PublishedComparison, median: float, worst: float):
     assert comparison.median_error <= median
     assert comparison.worst_error <= worst
 
@@ -128,10 +128,10 @@ def test_overlapped_tiers_take_the_longer_and_added_ones_both():
 
 def test_dispatch_of_a_scenario_agrees_with_its_expected_traffic():
     from tracer.scenario.step import with_tokens
-    from tracer.traffic.traffic import expected_traffic
+    from tracer.traffic.traffic import comm_volume
 
     six = with_tokens(tracer.load_scenario("six-cuts"), 4096)
-    traffic = expected_traffic(six)
+    traffic = comm_volume(six)
     line, parts = traffic.axis("ep"), moe_exchange(traffic, LinkRates.of(six.cluster))
     assert line is not None
     assert sum(each.ib_bytes for each in parts.values()) == pytest.approx(line.ib_bytes)
@@ -164,7 +164,9 @@ def test_serving_keeps_throughput_and_first_token_together():
 
 
 def test_a_comparison_prints_each_error_and_the_median_and_worst():
-    table = Comparison("t", "s", "set", "assumed", (Row("a", 2.0, 1.0, "µs"), Row("b", 1.0, 1.1, "µs")))
+    table = PublishedComparison(
+        "t", "s", "set", "assumed", (Row("a", 2.0, 1.0, "µs"), Row("b", 1.0, 1.1, "µs"))
+    )
     assert (table.median_error, table.worst_error) == (pytest.approx(0.3), 0.5)
     assert "-50.0%" in str(table)
     assert "median 30.0%, worst 50.0%" in str(table)

@@ -14,8 +14,8 @@ from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset, model_preset_names
 from tracer.model.parameters import count_parameters
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import Part
-from tracer.timing.batch import Batch
+from tracer.model.weights import WeightPart
+from tracer.timing.batch import TimedBatch
 from tracer.timing.operators import (
     attention_operators,
     dense_layer,
@@ -39,35 +39,35 @@ V3 = model_preset("deepseek-v3")
 
 
 def test_linear_flops_are_two_a_parameter_and_token():
-    batch = Batch.prompts(100)
+    batch = TimedBatch.prompts(100)
     flops = sum(o.flops for o in attention_operators(V3, batch) if o.name != "attention core")
-    counted = count_parameters(V3).of(Part.ATTENTION)
+    counted = count_parameters(V3).of(WeightPart.ATTENTION)
     assert flops * V3.layers == pytest.approx(2 * counted.active * 100, rel=1e-9)
 
 
 def test_expert_flops_are_two_a_parameter_and_pair():
     operator = expert_operator(V3, expert_load(V3, 100))
-    counted = count_parameters(V3).of(Part.EXPERTS)
+    counted = count_parameters(V3).of(WeightPart.EXPERTS)
     assert operator.flops * V3.moe_layers == pytest.approx(2 * counted.active * 100)
 
 
 def test_causal_pairs():
-    assert Batch.prompts(4).pairs == 4 + 3 + 2 + 1
-    assert Batch.decoding(3, 10).pairs == 3 * 11
-    assert Batch(2, 3, 5).pairs == 2 * (3 * 5 + 3 + 2 + 1)
+    assert TimedBatch.prompts(4).pairs == 4 + 3 + 2 + 1
+    assert TimedBatch.decoding(3, 10).pairs == 3 * 11
+    assert TimedBatch(2, 3, 5).pairs == 2 * (3 * 5 + 3 + 2 + 1)
 
 
 def test_the_attention_core_of_mla_by_hand():
     """Prefill: 128 heads x (192 + 128); decode in the latent space: 128 x (576 + 512)."""
-    prefill = attention_operators(V3, Batch.prompts(10))[1]
-    decode = attention_operators(V3, Batch.decoding(1, 99))[1]
+    prefill = attention_operators(V3, TimedBatch.prompts(10))[1]
+    decode = attention_operators(V3, TimedBatch.decoding(1, 99))[1]
     assert prefill.flops == 2 * 128 * 55 * 320
     assert decode.flops == 2 * 128 * 100 * (576 + 512)
 
 
 def test_grouped_query_attention_reads_its_kv_once():
     llama = model_preset("llama-3.1-8b")
-    core = attention_operators(llama, Batch.decoding(4, 999))[1]
+    core = attention_operators(llama, TimedBatch.decoding(4, 999))[1]
     assert core.row_bytes == 2 * (4 * 32 * 256 + 4 * 1000 * 2 * 8 * 128)
 
 
@@ -96,9 +96,9 @@ def test_ridges():
 
 
 def test_prefill_is_bound_by_compute_and_decode_by_memory():
-    layer = moe_layer(V3, Batch.prompts(16_384), expert_load(V3, 16_384))
+    layer = moe_layer(V3, TimedBatch.prompts(16_384), expert_load(V3, 16_384))
     assert {each.bound for each in layer_time(layer, H100).operators} == {"compute"}
-    few = moe_layer(V3, Batch.decoding(8, 4096), expert_load(V3, 8))
+    few = moe_layer(V3, TimedBatch.decoding(8, 4096), expert_load(V3, 8))
     times = {each.operator.name: each.bound for each in layer_time(few, H100).operators}
     assert times["expert GEMMs"] == times["attention projections"] == "memory"
 
@@ -122,7 +122,7 @@ def test_the_rows_of_narrow_experts_can_hold_them_under_the_roof():
 @pytest.mark.parametrize("name", model_preset_names())
 def test_every_preset_has_a_layer(name: str):
     spec = model_preset(name)
-    batch = Batch.prompts(128)
+    batch = TimedBatch.prompts(128)
     layers = []
     if spec.moe_layers:
         layers.append(moe_layer(spec, batch, expert_load(spec, 128)))
@@ -138,7 +138,8 @@ def test_every_preset_has_a_layer(name: str):
 def test_more_tokens_never_take_less_time(first: int, second: int):
     low, high = sorted((first, second))
     times = [
-        layer_time(moe_layer(V3, Batch.prompts(n), expert_load(V3, n)), H100).seconds for n in (low, high)
+        layer_time(moe_layer(V3, TimedBatch.prompts(n), expert_load(V3, n)), H100).seconds
+        for n in (low, high)
     ]
     assert times[0] <= times[1]
 
@@ -146,7 +147,7 @@ def test_more_tokens_never_take_less_time(first: int, second: int):
 @few
 @given(st.integers(1, 1000), st.sampled_from([1, 2, 4, 8]))
 def test_tp_divides_the_work_of_attention(tokens: int, tp: int):
-    whole, cut = (attention_operators(V3, Batch.prompts(tokens), size) for size in (1, tp))
+    whole, cut = (attention_operators(V3, TimedBatch.prompts(tokens), size) for size in (1, tp))
     assert [each.flops / tp for each in whole] == pytest.approx([each.flops for each in cut])
 
 
@@ -157,7 +158,7 @@ def test_formats_have_their_rates():
 
 
 def test_a_plain_roof_without_rows_reads_weights_alone():
-    operator = ffn_operator(V3, Part.SHARED, 4)
+    operator = ffn_operator(V3, WeightPart.SHARED, 4)
     assert operator_time(operator, H100, rows=False).memory_seconds == operator.weight_bytes / 3.35e12
 
 
@@ -172,9 +173,9 @@ def test_a_plain_roof_without_rows_reads_weights_alone():
 )
 def test_bad_batches_are_refused(arguments: tuple[object, ...], message: str):
     with pytest.raises(ConfigError, match=message):
-        Batch(*arguments)  # type: ignore[arg-type]
+        TimedBatch(*arguments)  # type: ignore[arg-type]
 
 
 def test_hardware_without_flops_is_refused():
     with pytest.raises(ConfigError, match=r"hardware\.fp8_flops=None is needed to time"):
-        layer_time(dense_layer(V3, Batch.prompts(1)), hardware_preset("h800"))
+        layer_time(dense_layer(V3, TimedBatch.prompts(1)), hardware_preset("h800"))

@@ -12,7 +12,7 @@ from tracer.batch.census.run import part_of
 from tracer.batch.census.take import take_census
 from tracer.batch.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def _nodes(scenario: Scenario) -> int:
     """Islands of a dispatch group; its EP ranks must fill one after the other."""
     ranks = scenario.mesh.groups("dispatch")[0]
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
-    islands = islands_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
-    nodes = len(np.unique(islands))
-    if len(np.flatnonzero(np.diff(islands))) != nodes - 1 or scenario.mesh.size_of("ep") % nodes:
+    nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
+    nodes = len(np.unique(nvlink_domains))
+    if len(np.flatnonzero(np.diff(nvlink_domains))) != nodes - 1 or scenario.mesh.size_of("ep") % nodes:
         raise ConfigError(
             "mesh.ep",
             scenario.mesh.size_of("ep"),

@@ -13,14 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracer.frameworks.compare import Comparison, diff
+    from tracer.frameworks.compare import GroupComparison, diff
     from tracer.frameworks.layout import Layout
     from tracer.frameworks.notes import Note
     from tracer.frameworks.opening import from_flags, from_line
     from tracer.frameworks.registry import FRAMEWORKS, framework_name
 
 _HOMES = {
-    "Comparison": "compare",
+    "GroupComparison": "compare",
     "FRAMEWORKS": "registry",
     "Layout": "layout",
     "Note": "notes",
@@ -30,7 +30,16 @@ _HOMES = {
     "from_line": "opening",
 }
 
-__all__ = ["FRAMEWORKS", "Comparison", "Layout", "Note", "diff", "framework_name", "from_flags", "from_line"]
+__all__ = [
+    "FRAMEWORKS",
+    "GroupComparison",
+    "Layout",
+    "Note",
+    "diff",
+    "framework_name",
+    "from_flags",
+    "from_line",
+]
 
 
 def __getattr__(name: str) -> object:

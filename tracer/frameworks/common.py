@@ -9,8 +9,8 @@ from tracer.frameworks.notes import Note, Refusal
 from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
+    from tracer.frameworks.axis_groups import AxisGroups
     from tracer.frameworks.settings import Request
-    from tracer.frameworks.walks import Walk
 
 MAX_SCANNED_RANKS = 1 << 16
 MAX_EXPERT_SLOTS = 1 << 20
@@ -56,7 +56,7 @@ def with_redundant(experts: int, redundant: int, ep: int) -> Placement:
     return Placement.table([slot % experts for slot in range(experts + redundant)], ep, experts)
 
 
-def crosses_nodes(walk: Walk, gpus_per_node: int) -> list[int] | None:
+def crosses_nodes(walk: AxisGroups, gpus_per_node: int) -> list[int] | None:
     """The first group whose members sit on more than one node, or None.
 
     Above ``MAX_SCANNED_RANKS`` ranks only rank 0's group is looked at.
@@ -75,13 +75,13 @@ def crosses_nodes(walk: Walk, gpus_per_node: int) -> list[int] | None:
     return first
 
 
-def is_contiguous(walk: Walk) -> bool:
+def is_contiguous(walk: AxisGroups) -> bool:
     """Whether rank 0's group is a run of consecutive ranks."""
     group = walk.grid.group(0, walk.axes)
     return group[len(group) - 1] - group[0] == len(group) - 1
 
 
-def node_notes(request: Request, tp: Walk, tp_flag: str, ep: Walk) -> list[Note]:
+def node_notes(request: Request, tp: AxisGroups, tp_flag: str, ep: AxisGroups) -> list[Note]:
     """Warnings about groups that leave a node: TP's collectives and EP's exchange run over the network."""
     per_node = request.gpus_per_node
     notes = []
@@ -108,7 +108,7 @@ def node_notes(request: Request, tp: Walk, tp_flag: str, ep: Walk) -> list[Note]
     return notes
 
 
-def not_contiguous(ep: Walk, why: str, fix: str) -> list[Note]:
+def not_contiguous(ep: AxisGroups, why: str, fix: str) -> list[Note]:
     """A warning where EP groups are not runs of consecutive ranks."""
     if ep.size == 1 or is_contiguous(ep):
         return []

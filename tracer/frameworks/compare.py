@@ -22,7 +22,7 @@ class Parting:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class GroupComparison:
     """Two launches compared; ``experts`` names the first expert that sits on different ranks."""
 
     names: tuple[str, str]
@@ -67,7 +67,7 @@ class Comparison:
         return "\n".join(lines)
 
 
-def diff(layout_a: Layout, layout_b: Layout) -> Comparison:
+def diff(layout_a: Layout, layout_b: Layout) -> GroupComparison:
     """Compare the groups of two layouts along our seven axes, as sets, and their experts.
 
     Raises:
@@ -76,9 +76,11 @@ def diff(layout_a: Layout, layout_b: Layout) -> Comparison:
     names = (layout_a.framework, layout_b.framework)
     sizes = (layout_a.world_size, layout_b.world_size)
     if sizes[0] != sizes[1]:
-        return Comparison(names, sizes, (), None)
+        return GroupComparison(names, sizes, (), None)
     partings = [_parting(axis, layout_a, layout_b) for axis in OUR_AXES]
-    return Comparison(names, sizes, tuple(part for part in partings if part), _expert(layout_a, layout_b))
+    return GroupComparison(
+        names, sizes, tuple(part for part in partings if part), _expert(layout_a, layout_b)
+    )
 
 
 def _parting(axis: str, layout_a: Layout, layout_b: Layout) -> Parting | None:

@@ -13,8 +13,8 @@ from tracer.frameworks.notes import Note
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
+    from tracer.frameworks.axis_groups import AxisGroups
     from tracer.frameworks.settings import Reading
-    from tracer.frameworks.walks import Walk
     from tracer.scenario.scenario import Scenario
 
 
@@ -141,7 +141,7 @@ def _sizes(names: tuple[str, ...], sizes: tuple[int, ...]) -> str:
     return " ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
 
 
-def _row(name: str, walk: Walk) -> str:
+def _row(name: str, walk: AxisGroups) -> str:
     first = walk.first(MAX_MEMBERS)
     if walk.ends:
         whole = walk.grid.group(0, walk.axes)

@@ -14,8 +14,8 @@ from tracer.frameworks.notes import Note
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
+    from tracer.frameworks.axis_groups import AxisGroups, View
     from tracer.frameworks.flags import Dialect, Flag
-    from tracer.frameworks.walks import View, Walk
     from tracer.model.spec import ModelSpec
     from tracer.scenario.placement import Placement
 
@@ -141,7 +141,7 @@ class Reading:
 
     dense: View
     expert: View
-    groups: Mapping[str, Walk]
+    groups: Mapping[str, AxisGroups]
     plan: Mapping[str, object] = field(default_factory=dict)
     placement: Placement | None = None
     notes: tuple[Note, ...] = ()
@@ -151,7 +151,7 @@ class Reading:
         """Number of ranks."""
         return self.dense.grid.size
 
-    def walk(self, axis: str) -> Walk:
+    def walk(self, axis: str) -> AxisGroups:
         """The groups of one of our seven axes."""
         return (self.dense if axis in DENSE_AXES else self.expert).walk(axis)
 

@@ -64,7 +64,7 @@ class KvOwners:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that keep some of it, ascending."""
-        return tuple(sorted(holding.rank for holding in self.holdings))
+        return tuple(sorted(weight_shard.rank for weight_shard in self.holdings))
 
     @property
     def elements(self) -> int:
@@ -75,7 +75,7 @@ class KvOwners:
     @property
     def bytes(self) -> int:
         """Bytes in store."""
-        return sum(holding.bytes for holding in self.holdings)
+        return sum(weight_shard.bytes for weight_shard in self.holdings)
 
     @property
     def copies(self) -> int:
@@ -84,7 +84,7 @@ class KvOwners:
 
     def of_layer(self, layer: int) -> tuple[KvHolding, ...]:
         """Holdings of one layer, numbered from 1."""
-        return tuple(holding for holding in self.holdings if layer in holding.layers)
+        return tuple(weight_shard for weight_shard in self.holdings if layer in weight_shard.layers)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -95,7 +95,7 @@ class KvOwners:
             "elements": self.elements,
             "copies": self.copies,
             "bytes": self.bytes,
-            "holdings": [holding.to_dict() for holding in self.holdings],
+            "holdings": [weight_shard.to_dict() for weight_shard in self.holdings],
         }
 
 

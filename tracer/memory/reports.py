@@ -38,7 +38,7 @@ def rank_report(scenario: Scenario, rank: int) -> dict[str, Any]:
         "rank": rank,
         "node": cluster.node_of(rank),
         "local_index": cluster.local_index(rank),
-        "island": cluster.island_of(rank),
+        "island": cluster.nvlink_domain_of(rank),
         "coordinates": coordinates,
         "groups": {name: _members(mesh.group(rank, name)) for name in GROUP_NAMES},
         "holds": None if held is None else held.to_dict(),

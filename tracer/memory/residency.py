@@ -13,9 +13,9 @@ from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share
 from tracer.memory.share import ModelShare, model_share
-from tracer.memory.weights import Holding, held_weights
+from tracer.memory.weights import WeightShard, held_weights
 from tracer.scenario.plan import Contract, Sp
-from tracer.scenario.step import expert_bytes
+from tracer.scenario.step import bytes_per_expert
 
 if TYPE_CHECKING:
     from tracer.memory.share import StageLayers
@@ -37,7 +37,7 @@ def staging_bytes(scenario: Scenario, layers: StageLayers) -> int:
     etp = mesh.size_of("etp")
     if scenario.plan.contract != Contract.DWDP or mesh.size_of("ep") * etp == 1 or not layers.moe:
         return 0
-    whole = expert_bytes(scenario)
+    whole = bytes_per_expert(scenario)
     most = max(
         placement.experts * whole - fewest_experts(placement) * (whole // etp)
         for placement, _ in layers.placements
@@ -68,7 +68,7 @@ class Residency:
     """
 
     share: ModelShare
-    weights: tuple[Holding, ...]
+    weights: tuple[WeightShard, ...]
     kv: KvShare
     staging_bytes: int
     hbm_bytes: int | None

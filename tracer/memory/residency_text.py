@@ -10,7 +10,7 @@ from tracer.display import format_bytes
 if TYPE_CHECKING:
     from tracer.memory.residency import Residency
     from tracer.memory.share import ModelShare
-    from tracer.memory.weights import Holding
+    from tracer.memory.weights import WeightShard
     from tracer.scenario.placement import Placement
 
 MAX_LISTED = 4096
@@ -75,7 +75,7 @@ def _pair(run: range | None) -> Pair:
     return None if run is None else [run.start, run.stop]
 
 
-def _holding_to_dict(each: Holding) -> dict[str, Any]:
+def _holding_to_dict(each: WeightShard) -> dict[str, Any]:
     return {
         "part": str(each.part),
         "name": each.name,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import Part, WeightMatrix, weight_matrices
+from tracer.model.weights import WeightMatrix, WeightPart, weight_matrices
 from tracer.scenario.plan import Contract
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class WeightShard:
     """``count`` slices of one shape ``[rows, columns]`` on one GPU, for instance one a layer.
 
     ``held_by`` is how many times the whole mesh holds each of them, and ``why`` says so in words;
     ``padding`` are elements of a slice that are no parameters (the vocabulary is padded to TP).
     """
 
-    part: Part
+    part: WeightPart
     name: str
     rows: int
     columns: int
@@ -85,15 +85,15 @@ def stage_copies(scenario: Scenario, reason: str, in_tp: int) -> Copies:
 
 def hold(
     scenario: Scenario,
-    part: Part,
+    part: WeightPart,
     name: str,
     shape: tuple[int, int],
     count: int,
     shared: Copies,
     *,
     padding: int = 0,
-    stored_as: Part | None = None,
-) -> Holding:
+    stored_as: WeightPart | None = None,
+) -> WeightShard:
     """A holding, its bytes as the model stores the part (else in the scenario's weights dtype).
 
     ``stored_as`` is another part whose storage it has. A slice that cuts through a block of a block format
@@ -101,10 +101,10 @@ def hold(
     """
     plain = WeightFormat(scenario.dtype.weights)
     stored = stored_bytes(part_format(scenario.need_model(), stored_as or part, plain), *shape)
-    return Holding(part, name, *shape, count, shared.held_by, shared.why, count * stored, padding)
+    return WeightShard(part, name, *shape, count, shared.held_by, shared.why, count * stored, padding)
 
 
-def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     """One holding for each number of slots that an expert has in the group; shared ones apart.
 
     Every EP group (edp) has all slots; a slot has an etp-th of its expert. A shared expert that is routed
@@ -112,7 +112,7 @@ def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) ->
     """
     if not share.expert_hidden:
         return
-    counts: Counter[tuple[Part, int]] = Counter()
+    counts: Counter[tuple[WeightPart, int]] = Counter()
     for placement, layers in share.layers.placements:
         for kind, held in _by_slots(scenario, share, placement).items():
             counts[kind] += layers * held
@@ -123,41 +123,43 @@ def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) ->
     shape = (matrix.rows, width) if matrix.name == "down" else (width, matrix.columns)
     for (part, slots), count in sorted(counts.items()):
         shared = copies(reason, ("slots", slots), ("edp", edp))
-        yield hold(scenario, part, matrix.name, shape, count, shared, stored_as=Part.EXPERTS)
+        yield hold(scenario, part, matrix.name, shape, count, shared, stored_as=WeightPart.EXPERTS)
 
 
-def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Counter[tuple[Part, int]]:
+def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Counter[tuple[WeightPart, int]]:
     """(part, slots an expert has) -> slots on this GPU."""
     routed = scenario.always_picked.start
     if placement.slots is not None:
         return Counter(
-            (Part.EXPERTS if expert < routed else Part.SHARED, len(placement.ep_ranks_of(expert)))
+            (WeightPart.EXPERTS if expert < routed else WeightPart.SHARED, len(placement.ep_ranks_of(expert)))
             for expert in placement.experts_on(share.ep_rank)
         )
     shared = sum(share.ep_rank in placement.ep_ranks_of(expert) for expert in scenario.always_picked)
-    return Counter({(Part.EXPERTS, 1): placement.slots_on(share.ep_rank) - shared, (Part.SHARED, 1): shared})
+    return Counter(
+        {(WeightPart.EXPERTS, 1): placement.slots_on(share.ep_rank) - shared, (WeightPart.SHARED, 1): shared}
+    )
 
 
-def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     """The embedding on stage 0; the head's slice on the last stage.
 
     Where the two are tied, the head of a lone stage reads the embedding, and over several stages the last
     one has a copy of its own (Megatron ties them so).
     """
     tied = scenario.need_model().tie_embeddings
-    if matrix.part is Part.EMBEDDING and share.embedding is not None:
+    if matrix.part is WeightPart.EMBEDDING and share.embedding is not None:
         is_whole = scenario.plan.embedding == "replicated"
         rows = len(share.embedding) if is_whole else share.vocab_slice
         yield _rows(scenario, share.embedding, matrix, "embedding", rows, _embedding_copies(scenario))
     second_copy = tied and scenario.mesh.stages > 1
-    if (matrix.part is Part.LM_HEAD or second_copy) and share.lm_head is not None:
+    if (matrix.part is WeightPart.LM_HEAD or second_copy) and share.lm_head is not None:
         name = "tied_head" if tied else "lm_head"
         yield _rows(scenario, share.lm_head, matrix, name, share.vocab_slice, _head_copies(scenario))
 
 
 def _rows(
     scenario: Scenario, real: range, matrix: WeightMatrix, name: str, rows: int, shared: Copies
-) -> Holding:
+) -> WeightShard:
     """``rows`` rows of the matrix, of which ``real`` are the vocabulary's."""
     padding = (rows - len(real)) * matrix.columns
     return hold(scenario, matrix.part, name, (rows, matrix.columns), 1, shared, padding=padding)
@@ -190,20 +192,20 @@ _CUT_BY_COLUMNS = ("o", "down")
 _CUT_BY_HEADS = ("q", "q_b", "kv_b", "o")
 
 
-def held_weights(scenario: Scenario, share: ModelShare) -> tuple[Holding, ...]:
+def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ...]:
     """Everything of the model that lies on a GPU, by part in the model's order.
 
     Raises:
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
-    found: list[Holding] = []
+    found: list[WeightShard] = []
     for matrix in weight_matrices(scenario.need_model()):
         found += _HOLDERS.get(matrix.part, _whole)(scenario, share, matrix)
-    order = list(Part)
+    order = list(WeightPart)
     return tuple(sorted((each for each in found if each.count), key=lambda each: order.index(each.part)))
 
 
-def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     """Heads are cut over TP; the projections into latents are whole on each TP rank."""
     tp = scenario.mesh.size_of("tp")
     rows, columns = matrix.rows, matrix.columns
@@ -219,18 +221,18 @@ def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> I
     yield hold(scenario, matrix.part, matrix.name, (rows, columns), share.layers.count, shared)
 
 
-def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     yield from _ffn(scenario, matrix, share.dense_hidden, share.layers.dense, scenario.dense_tp)
 
 
-def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     parts = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
     yield from _ffn(scenario, matrix, share.shared_hidden, share.layers.moe, parts)
 
 
 def _ffn(
     scenario: Scenario, matrix: WeightMatrix, inner: range | None, layers: int, parts: int
-) -> Iterator[Holding]:
+) -> Iterator[WeightShard]:
     """A matrix of a gated FFN whose inner width is cut over ``parts`` TP ranks."""
     if inner:
         tp = scenario.mesh.size_of("tp")
@@ -242,7 +244,7 @@ def _ffn(
         )
 
 
-def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[Holding]:
+def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     """Routers and norms."""
     layers = share.layers
     counts = {
@@ -256,10 +258,10 @@ def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Itera
 
 
 _HOLDERS = {
-    Part.EMBEDDING: held_vocabulary,
-    Part.LM_HEAD: held_vocabulary,
-    Part.ATTENTION: _attention,
-    Part.DENSE: _dense,
-    Part.SHARED: _shared,
-    Part.EXPERTS: held_experts,
+    WeightPart.EMBEDDING: held_vocabulary,
+    WeightPart.LM_HEAD: held_vocabulary,
+    WeightPart.ATTENTION: _attention,
+    WeightPart.DENSE: _dense,
+    WeightPart.SHARED: _shared,
+    WeightPart.EXPERTS: held_experts,
 }

@@ -122,17 +122,17 @@ class Cluster:
         return found
 
     @property
-    def islands(self) -> int:
+    def nvlink_domains(self) -> int:
         """Number of NVLink domains."""
         return -(-(self.nodes or 0) // self.nodes_per_island)
 
     @property
-    def gpus_per_island(self) -> int:
+    def gpus_per_nvlink_domain(self) -> int:
         """GPUs in a full NVLink domain."""
         return self.gpus_per_node * self.nodes_per_island
 
     @property
-    def island_word(self) -> str:
+    def domain_word(self) -> str:
         """What the log calls an island: ``node`` unless islands are larger."""
         return "node" if self.nodes_per_island == 1 else "island"
 
@@ -144,26 +144,26 @@ class Cluster:
         """Place of a rank within its node."""
         return self.placement[rank][1] if self.placement is not None else rank % self.gpus_per_node
 
-    def island_of(self, rank: int) -> int:
+    def nvlink_domain_of(self, rank: int) -> int:
         """NVLink domain of a rank."""
         if self.placement is None:
             return rank // self.gpus_per_node // self.nodes_per_island
         return self.placement[rank][0] // self.nodes_per_island
 
-    def island_index(self, rank: int) -> int:
+    def index_in_nvlink_domain(self, rank: int) -> int:
         """Place of a rank within its island; ranks with one index form a rail."""
         return self.node_of(rank) % self.nodes_per_island * self.gpus_per_node + self.local_index(rank)
 
-    def rank_at(self, island: int, index: int) -> int | None:
+    def rank_at(self, nvlink_domain: int, index: int) -> int | None:
         """The rank at a place of an island, or None when no rank sits there."""
         if self._rank_at is not None:
-            return self._rank_at.get((island, index))
-        rank = island * self.gpus_per_island + index
+            return self._rank_at.get((nvlink_domain, index))
+        rank = nvlink_domain * self.gpus_per_nvlink_domain + index
         return rank if rank < self.world_size else None
 
     def tier(self, source: int, destination: int) -> Tier:
         """Link tier between two ranks."""
-        return Tier.NVLINK if self.island_of(source) == self.island_of(destination) else Tier.IB
+        return Tier.NVLINK if self.nvlink_domain_of(source) == self.nvlink_domain_of(destination) else Tier.IB
 
     def link(self, tier: str) -> Link:
         """The link of a tier."""
@@ -188,11 +188,15 @@ class Cluster:
             )
         graph: nx.Graph[object] = nx.Graph()
         for rank in range(self.world_size):
-            island, index = self.island_of(rank), self.island_index(rank)
+            nvlink_domain, index = self.nvlink_domain_of(rank), self.index_in_nvlink_domain(rank)
             graph.add_node(
-                rank, node=self.node_of(rank), local=self.local_index(rank), island=island, rail=index
+                rank,
+                node=self.node_of(rank),
+                local=self.local_index(rank),
+                nvlink_domain=nvlink_domain,
+                rail=index,
             )
-            for switch, tier in ((f"nvswitch {island}", Tier.NVLINK), (f"rail {index}", Tier.IB)):
+            for switch, tier in ((f"nvswitch {nvlink_domain}", Tier.NVLINK), (f"rail {index}", Tier.IB)):
                 link = self.link(tier)
                 graph.add_edge(
                     rank, switch, tier=str(tier), bytes_per_s=link.bytes_per_s, latency_s=link.latency_s
@@ -212,11 +216,11 @@ def _check_rate(field: str, value: object, *, above_zero: bool) -> None:
         raise ConfigError(field, value, rule, "leave it out for the hardware's rate")
 
 
-def islands_of(cluster: Cluster, ranks: IntArray) -> Int64s:
+def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     """NVLink island of each rank, in the shape of ``ranks``."""
     wide: Int64s = ranks.astype(np.int64)
     if cluster.placement is None:
-        found: Int64s = wide // cluster.gpus_per_island
+        found: Int64s = wide // cluster.gpus_per_nvlink_domain
         return found
     nodes = np.array([node for node, _ in cluster.placement], np.int64)
     found = nodes[wide] // cluster.nodes_per_island
@@ -227,7 +231,7 @@ def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     """Place of each rank within its island, in the shape of ``ranks``."""
     wide: Int64s = ranks.astype(np.int64)
     if cluster.placement is None:
-        found: Int64s = wide % cluster.gpus_per_island
+        found: Int64s = wide % cluster.gpus_per_nvlink_domain
         return found
     table: Int64s = np.array(cluster.placement, np.int64)
     nodes: Int64s = table[wide, 0]
@@ -235,22 +239,24 @@ def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     return nodes % cluster.nodes_per_island * cluster.gpus_per_node + local
 
 
-def pair_crossing_share(islands: Int64s) -> float:
+def pair_crossing_share(nvlink_domains: Int64s) -> float:
     """Share of ordered pairs of different members that sit on different islands.
 
-    ``islands``: ``[groups, members]``, island of each member. 0 for groups of one.
+    ``nvlink_domains``: ``[groups, members]``, island of each member. 0 for groups of one.
     """
-    groups, members = islands.shape
+    groups, members = nvlink_domains.shape
     if members == 1:
         return 0.0
-    keys = islands + np.arange(groups, dtype=np.int64)[:, None] * (int(islands.max(initial=0)) + 1)
+    keys = nvlink_domains + np.arange(groups, dtype=np.int64)[:, None] * (
+        int(nvlink_domains.max(initial=0)) + 1
+    )
     _, counts = np.unique(keys, return_counts=True)
     together = int((counts.astype(np.int64) * (counts - 1)).sum())
     return float(1.0 - together / (groups * members * (members - 1)))
 
 
-def ring_crossing_share(islands: Int64s) -> float:
+def ring_crossing_share(nvlink_domains: Int64s) -> float:
     """Share of links i -> i+1 (mod members) whose ends sit on different islands; ``[groups, members]``."""
-    if islands.shape[1] == 1:
+    if nvlink_domains.shape[1] == 1:
         return 0.0
-    return float(np.mean(islands != np.roll(islands, -1, axis=1)))
+    return float(np.mean(nvlink_domains != np.roll(nvlink_domains, -1, axis=1)))

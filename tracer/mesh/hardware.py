@@ -19,7 +19,7 @@ class Hardware:
     """One kind of GPU in its node. Peak rates a GPU; None is a figure no source was seen for.
 
     ``nvlink_bytes_per_s`` and ``ib_bytes_per_s`` are one direction (a datasheet's NVLink figure is
-    often both). FLOPs are dense (without sparsity), per second. ``gpus_per_island`` is the size of an
+    often both). FLOPs are dense (without sparsity), per second. ``gpus_per_nvlink_domain`` is the size of an
     NVLink domain: a node, or whole nodes (72 on NVL72). ``hbm_bytes`` is the whole memory.
 
     Raises:
@@ -35,7 +35,7 @@ class Hardware:
     fp8_flops: float | None = None
     fp4_flops: float | None = None
     gpus_per_node: int
-    gpus_per_island: int
+    gpus_per_nvlink_domain: int
     source: str
     note: str | None = None
 
@@ -48,17 +48,17 @@ class Hardware:
         if self.hbm_bytes is not None:
             check_int("hardware.hbm_bytes", self.hbm_bytes, high=10**15)
         check_int("hardware.gpus_per_node", self.gpus_per_node)
-        check_int("hardware.gpus_per_island", self.gpus_per_island)
-        if self.gpus_per_island % self.gpus_per_node:
+        check_int("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain)
+        if self.gpus_per_nvlink_domain % self.gpus_per_node:
             rule = f"must be whole nodes of {self.gpus_per_node} GPUs"
             raise ConfigError(
-                "hardware.gpus_per_island", self.gpus_per_island, rule, f"try {self.gpus_per_node}"
+                "hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, f"try {self.gpus_per_node}"
             )
 
     @property
     def nodes_per_island(self) -> int:
         """Nodes that one NVLink domain spans."""
-        return self.gpus_per_island // self.gpus_per_node
+        return self.gpus_per_nvlink_domain // self.gpus_per_node
 
     def need(self, figure: str, why: str = "answer this") -> float:
         """The figure called ``figure``, for instance ``bf16_flops``; ``why`` completes "is needed to ...".
@@ -84,7 +84,7 @@ class Hardware:
         """
         given = {key: value for key, value in check_table("hardware", table).items() if value is not None}
         check_known_keys("hardware", given, [each.name for each in fields(cls)])
-        for required in ("name", "gpus_per_node", "gpus_per_island", "source"):
+        for required in ("name", "gpus_per_node", "gpus_per_nvlink_domain", "source"):
             if required not in given:
                 raise ConfigError(
                     f"hardware.{required}", None, "is needed to describe a GPU", f"add {required}"

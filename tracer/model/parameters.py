@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import Part, WeightMatrix, ffn_matrices, weight_matrices
+from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
 
 _FORMAT_FIELDS = {
-    Part.ATTENTION: "attention_weights",
-    Part.DENSE: "dense_weights",
-    Part.SHARED: "shared_weights",
-    Part.EXPERTS: "expert_weights",
+    WeightPart.ATTENTION: "attention_weights",
+    WeightPart.DENSE: "dense_weights",
+    WeightPart.SHARED: "shared_weights",
+    WeightPart.EXPERTS: "expert_weights",
 }
 
 
@@ -21,7 +21,7 @@ _FORMAT_FIELDS = {
 class PartCount:
     """One part of the model: parameters in all, those one token uses, and bytes in store."""
 
-    part: Part
+    part: WeightPart
     total: int
     active: int
     weight_bytes: int
@@ -54,10 +54,10 @@ class ParameterCount:
         """Bytes of all weights in store."""
         return sum(each.weight_bytes for each in self.parts)
 
-    def of(self, part: Part | str) -> PartCount:
+    def of(self, part: WeightPart | str) -> PartCount:
         """The count of one part; zeros for a part the model does not have."""
         found = [each for each in self.parts if each.part == part]
-        return found[0] if found else PartCount(Part(part), 0, 0, 0)
+        return found[0] if found else PartCount(WeightPart(part), 0, 0, 0)
 
     def __str__(self) -> str:
         """The table, a line a part."""
@@ -76,7 +76,7 @@ def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
     matrices = weight_matrices(spec)
-    parts = [part for part in Part if any(matrix.part == part for matrix in matrices)]
+    parts = [part for part in WeightPart if any(matrix.part == part for matrix in matrices)]
     counts = tuple(
         _count(part, [m for m in matrices if m.part == part], part_format(spec, part, unstated))
         for part in parts
@@ -84,7 +84,9 @@ def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16
     return ParameterCount(spec.name, counts, spec.left_out)
 
 
-def part_format(spec: ModelSpec, part: Part, unstated: WeightFormat = WeightFormat.BF16) -> WeightFormat:
+def part_format(
+    spec: ModelSpec, part: WeightPart, unstated: WeightFormat = WeightFormat.BF16
+) -> WeightFormat:
     """How a part's matrices are stored: by its own ``*_weights``, else ``weights``, else ``unstated``."""
     own: WeightFormat | None = getattr(spec, _FORMAT_FIELDS[part]) if part in _FORMAT_FIELDS else None
     return own or spec.weights or unstated
@@ -97,17 +99,19 @@ def expert_parameters(spec: ModelSpec) -> int:
 
 def expert_bytes(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) -> int:
     """Bytes of one routed expert of one layer in store."""
-    stored = part_format(spec, Part.EXPERTS, unstated)
+    stored = part_format(spec, WeightPart.EXPERTS, unstated)
     return sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in _one_expert(spec))
 
 
 def _one_expert(spec: ModelSpec) -> list[WeightMatrix]:
     """The matrices of one routed expert."""
     why = "size an expert"
-    return list(ffn_matrices(Part.EXPERTS, spec.need("hidden", why), spec.need("expert_hidden", why), 1, 1))
+    return list(
+        ffn_matrices(WeightPart.EXPERTS, spec.need("hidden", why), spec.need("expert_hidden", why), 1, 1)
+    )
 
 
-def _count(part: Part, matrices: Iterable[WeightMatrix], stored: WeightFormat) -> PartCount:
+def _count(part: WeightPart, matrices: Iterable[WeightMatrix], stored: WeightFormat) -> PartCount:
     """Sum the matrices of a part."""
     total = active = weight_bytes = 0
     for matrix in matrices:

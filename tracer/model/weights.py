@@ -16,7 +16,7 @@ from tracer.model.spec import ModelSpec
 _WHY = "count the parameters"
 
 
-class Part(StrEnum):
+class WeightPart(StrEnum):
     """A part of the model that is counted, and may be stored, apart from the others."""
 
     EMBEDDING = "embedding"
@@ -36,7 +36,7 @@ class WeightMatrix:
     ``used`` is how many of them one token passes through; only routed experts use fewer than there are.
     """
 
-    part: Part
+    part: WeightPart
     name: str
     rows: int
     columns: int
@@ -58,7 +58,7 @@ def weight_matrices(spec: ModelSpec) -> tuple[WeightMatrix, ...]:
     return (*_ends(spec), *_attention(spec), *_dense_ffn(spec), *_experts(spec), *_norms(spec))
 
 
-def ffn_matrices(part: Part, hidden: int, width: int, copies: int, used: int) -> Iterator[WeightMatrix]:
+def ffn_matrices(part: WeightPart, hidden: int, width: int, copies: int, used: int) -> Iterator[WeightMatrix]:
     """The three matrices of a gated FFN (SwiGLU): ``[width, hidden]`` twice and ``[hidden, width]``."""
     yield WeightMatrix(part, "gate", width, hidden, copies, used)
     yield WeightMatrix(part, "up", width, hidden, copies, used)
@@ -68,16 +68,16 @@ def ffn_matrices(part: Part, hidden: int, width: int, copies: int, used: int) ->
 def _ends(spec: ModelSpec) -> Iterator[WeightMatrix]:
     """Embedding and output head: one matrix where they are tied."""
     vocab, hidden = spec.need("vocab", _WHY), spec.need("hidden", _WHY)
-    yield WeightMatrix(Part.EMBEDDING, "embedding", vocab, hidden, 1, 1)
+    yield WeightMatrix(WeightPart.EMBEDDING, "embedding", vocab, hidden, 1, 1)
     if not spec.tie_embeddings:
-        yield WeightMatrix(Part.LM_HEAD, "lm_head", vocab, hidden, 1, 1)
+        yield WeightMatrix(WeightPart.LM_HEAD, "lm_head", vocab, hidden, 1, 1)
 
 
 def _attention(spec: ModelSpec) -> Iterator[WeightMatrix]:
     """The projections of every layer."""
     shapes = _latent_shapes(spec) if spec.mla else _grouped_query_shapes(spec)
     for name, (rows, columns) in shapes.items():
-        yield WeightMatrix(Part.ATTENTION, name, rows, columns, spec.layers, spec.layers)
+        yield WeightMatrix(WeightPart.ATTENTION, name, rows, columns, spec.layers, spec.layers)
 
 
 def _grouped_query_shapes(spec: ModelSpec) -> dict[str, tuple[int, int]]:
@@ -113,7 +113,7 @@ def _dense_ffn(spec: ModelSpec) -> Iterator[WeightMatrix]:
     layers = spec.layers - spec.moe_layers
     if layers:
         hidden, width = spec.need("hidden", _WHY), spec.need("dense_hidden", _WHY)
-        yield from ffn_matrices(Part.DENSE, hidden, width, layers, layers)
+        yield from ffn_matrices(WeightPart.DENSE, hidden, width, layers, layers)
 
 
 def _experts(spec: ModelSpec) -> Iterator[WeightMatrix]:
@@ -122,19 +122,19 @@ def _experts(spec: ModelSpec) -> Iterator[WeightMatrix]:
     if not layers:
         return
     hidden, experts, top_k = (spec.need(size, _WHY) for size in ("hidden", "experts", "top_k"))
-    yield WeightMatrix(Part.ROUTER, "router", experts, hidden, layers, layers)
+    yield WeightMatrix(WeightPart.ROUTER, "router", experts, hidden, layers, layers)
     if spec.shared_gate:
-        yield WeightMatrix(Part.ROUTER, "shared_gate", 1, hidden, layers, layers)
+        yield WeightMatrix(WeightPart.ROUTER, "shared_gate", 1, hidden, layers, layers)
     if spec.shared_experts:
-        yield from ffn_matrices(Part.SHARED, hidden, spec.need("shared_hidden", _WHY), layers, layers)
+        yield from ffn_matrices(WeightPart.SHARED, hidden, spec.need("shared_hidden", _WHY), layers, layers)
     width = spec.need("expert_hidden", _WHY)
-    yield from ffn_matrices(Part.EXPERTS, hidden, width, layers * experts, layers * top_k)
+    yield from ffn_matrices(WeightPart.EXPERTS, hidden, width, layers * experts, layers * top_k)
 
 
 def _norms(spec: ModelSpec) -> Iterator[WeightMatrix]:
     """RMSNorm vectors, as matrices of one row."""
     norms = 2 * spec.layers + 1
-    yield WeightMatrix(Part.NORMS, "norm", 1, spec.need("hidden", _WHY), norms, norms)
+    yield WeightMatrix(WeightPart.NORMS, "norm", 1, spec.need("hidden", _WHY), norms, norms)
     for latent in (spec.q_lora_rank, spec.kv_lora_rank):
         if latent:
-            yield WeightMatrix(Part.NORMS, "latent_norm", 1, latent, spec.layers, spec.layers)
+            yield WeightMatrix(WeightPart.NORMS, "latent_norm", 1, latent, spec.layers, spec.layers)

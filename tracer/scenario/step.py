@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
 
-def expert_bytes(scenario: Scenario) -> int:
+def bytes_per_expert(scenario: Scenario) -> int:
     """Bytes of one routed expert: gate, up and down projections.
 
     They are stored as the model says; where it says nothing, in the scenario's weights dtype.
@@ -37,11 +37,11 @@ def mesh_line(scenario: Scenario) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def step_rows(scenario: Scenario) -> int:
+def tokens_per_replica(scenario: Scenario) -> int:
     """T of the closed forms, padding included: the prompt's rows, or those of all CP ranks' batches.
 
     >>> from tracer.scenario.files import load_scenario
-    >>> step_rows(load_scenario("six-cuts")), step_rows(load_scenario("six-cuts-decode"))
+    >>> tokens_per_replica(load_scenario("six-cuts")), tokens_per_replica(load_scenario("six-cuts-decode"))
     (64, 4)
     """
     if scenario.decodes:
@@ -49,7 +49,7 @@ def step_rows(scenario: Scenario) -> int:
     return scenario.landing.padded
 
 
-def step_tokens(scenario: Scenario) -> int:
+def real_tokens_per_replica(scenario: Scenario) -> int:
     """The same without padding."""
     if scenario.decodes:
         return scenario.mesh.size_of("cp") * scenario.decode_landing.batch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError, whole_number
-from tracer.serving.last_trip import LastTrip, last_trip
+from tracer.serving.kv_handover import KvHandover, kv_handover
 from tracer.serving.pools import Pools
 from tracer.trip.clock import trip_time
 from tracer.trip.trip import Tally, Trip, take_trip
@@ -35,7 +35,7 @@ class Leg:
     tally: Tally
     since: float
     trip: Trip | None = None
-    transfer: LastTrip | None = None
+    transfer: KvHandover | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; the trip itself is left out."""
@@ -149,7 +149,7 @@ def _after(before: Leg | None, name: str, trip: Trip, offset: int, touched: set[
 
 
 def _after_transfer(before: Leg, pools: Pools, touched: set[int]) -> Leg:
-    own, whole = last_trip(pools, before.position), last_trip(pools)
+    own, whole = kv_handover(pools, before.position), kv_handover(pools)
     hop = own.hop
     touched |= hop.touched
     old = before.tally
@@ -159,7 +159,7 @@ def _after_transfer(before: Leg, pools: Pools, touched: set[int]) -> Leg:
     return Leg("transfer", before.position, home, whole.seconds, tally, since, transfer=whole)
 
 
-def _transfer_note(transfer: LastTrip) -> str:
+def _transfer_note(transfer: KvHandover) -> str:
     return (
         f"note: the transfer counts this position's K/V; the prompt's is {format_bytes(transfer.bytes)} in "
         f"{transfer.crossings:,} crossings, and its time is the whole prompt's: {transfer.assumption}"

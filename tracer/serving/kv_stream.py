@@ -26,7 +26,7 @@ from tracer.timing.schedules.streams import Placed, Task, makespan, run_streams
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracer.serving.last_trip import LastTrip
+    from tracer.serving.kv_handover import KvHandover
 
 Seconds = tuple[float, ...]
 
@@ -93,7 +93,7 @@ def exposed_closed_form(compute: Seconds, transfer: Seconds) -> float:
     return float(max(0.0, open_after[send > 0].max(initial=0.0)))
 
 
-def kv_stream(moved: LastTrip, hardware: str | None = None) -> KvStream:
+def kv_stream(moved: KvHandover, hardware: str | None = None) -> KvStream:
     """Stream a whole prompt's last trip behind prefill on a GPU, or on the one that its cluster names.
 
     Raises:
@@ -119,7 +119,7 @@ def kv_stream(moved: LastTrip, hardware: str | None = None) -> KvStream:
     return KvStream(pool, rank, compute, transfer, placed, moved.seconds, _assumption(moved, name))
 
 
-def stream_or_why(moved: LastTrip) -> tuple[KvStream | None, str | None]:
+def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
     """The stream, or None and what is missing for it."""
     try:
         return kv_stream(moved), None
@@ -127,7 +127,7 @@ def stream_or_why(moved: LastTrip) -> tuple[KvStream | None, str | None]:
         return None, str(error)
 
 
-def _compute(moved: LastTrip, hardware: str) -> Seconds:
+def _compute(moved: KvHandover, hardware: str) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
     whole, model = pass_time(prefill, hardware_preset(hardware)), prefill.need_model()
@@ -140,7 +140,7 @@ def _compute(moved: LastTrip, hardware: str) -> Seconds:
     return tuple(found)
 
 
-def _links(moved: LastTrip) -> Iterator[tuple[str, int, tuple[float, ...]]]:
+def _links(moved: KvHandover) -> Iterator[tuple[str, int, tuple[float, ...]]]:
     """Bytes of each layer on each GPU's link: out of prefill, into decode; of links alike the first."""
     layers = moved.pools.prefill.need_model().layers
     found: dict[tuple[str, int], NDArray[np.float64]] = {}
@@ -163,7 +163,7 @@ def _tasks(compute: Seconds, transfer: Seconds) -> Iterator[Task]:
             yield Task(f"layer {layer} transfer", "link", send, (f"layer {layer} compute",))
 
 
-def _assumption(moved: LastTrip, hardware: str) -> str:
+def _assumption(moved: KvHandover, hardware: str) -> str:
     link = moved.pools.link
     latency = f" + {link.latency_s * 1e6:g} µs a layer" if link.latency_s else ""
     return (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Barrier:
     """One MoE layer: when each replica arrives, and how long it waits for the slowest it meets.
 
     Both in the unit of the loads, ``[dp]``; ``slowest`` names for each replica the one it waits for.
@@ -37,7 +37,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LockstepStep:
     """One forward pass of all replicas with unequal loads. ``print`` shows who waits and the price.
 
     ``groups`` are the replicas that meet; ``dummies`` those with no work of their own, which run a dummy
@@ -46,7 +46,7 @@ class Step:
 
     groups: tuple[tuple[int, ...], ...]
     dummies: tuple[int, ...]
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[Barrier, ...]
     ends: tuple[float, ...]
     gpus_per_replica: int
 
@@ -154,7 +154,9 @@ def _joined(label: Int64s, first: Int64s, other: Int64s) -> Int64s:
     return label
 
 
-def lockstep(scenario: Scenario, loads: Sequence[float], *, moe: float = 0.0, dummy: float = 0.0) -> Step:
+def lockstep(
+    scenario: Scenario, loads: Sequence[float], *, moe: float = 0.0, dummy: float = 0.0
+) -> LockstepStep:
     """A step in which replica r works ``loads[r]`` a layer before its FFN, and ``moe`` in each MoE layer.
 
     Loads are seconds, or any unit of work that costs all alike. A replica with load 0 is idle: where it is
@@ -180,17 +182,17 @@ def lockstep(scenario: Scenario, loads: Sequence[float], *, moe: float = 0.0, du
             clock = [at + wait + moe for at, wait in zip(meeting.arrivals, meeting.waits, strict=True)]
     mesh = scenario.mesh
     gpus = mesh.size_of("tp") * mesh.size_of("cp")
-    return Step(groups, dummies, tuple(meetings), tuple(clock), gpus)
+    return LockstepStep(groups, dummies, tuple(meetings), tuple(clock), gpus)
 
 
-def _meet(layer: int, clock: list[float], groups: tuple[tuple[int, ...], ...]) -> Meeting:
+def _meet(layer: int, clock: list[float], groups: tuple[tuple[int, ...], ...]) -> Barrier:
     waits, slowest = [0.0] * len(clock), list(range(len(clock)))
     for group in groups:
         last = max(group, key=lambda replica: clock[replica])
         for replica in group:
             waits[replica] = clock[last] - clock[replica]
             slowest[replica] = last
-    return Meeting(layer, tuple(clock), tuple(waits), tuple(slowest))
+    return Barrier(layer, tuple(clock), tuple(waits), tuple(slowest))
 
 
 def _check_loads(scenario: Scenario, loads: Sequence[float], moe: float, dummy: float) -> list[float]:

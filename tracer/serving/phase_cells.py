@@ -95,7 +95,7 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number > 1)}"
 
 
-def step_rows(scenario: Scenario) -> int:
+def tokens_per_cp_rank(scenario: Scenario) -> int:
     """Rows that one CP rank computes in a step, padding included: its share of a prompt, or its batch."""
     if scenario.decodes:
         return scenario.decode_landing.padded
@@ -133,10 +133,11 @@ def cp_cell(scenario: Scenario) -> Cell:
         if cp == 1:
             return Cell("does not cut the prompt: K/V stays where it is made", {"kv_bytes": 0})
         sent = own * (cp - 1)
+        tokens = tokens_per_cp_rank(scenario)
         return Cell(
-            f"cuts the prompt into {cp} shares of {step_rows(scenario):,} tokens; each token's K/V travels: "
+            f"cuts the prompt into {cp} shares of {tokens:,} tokens; each token's K/V travels: "
             f"{format_bytes(sent)} a layer",
-            {"tokens_per_rank": step_rows(scenario), "kv_bytes": sent},
+            {"tokens_per_rank": tokens, "kv_bytes": sent},
         )
     if cp * dcp == 1:
         return Cell("K/V is on one rank: query and K/V meet there", {"query_bytes": 0, "partial_bytes": 0})
@@ -159,7 +160,7 @@ def cp_cell(scenario: Scenario) -> Cell:
 
 def sp_cell(scenario: Scenario) -> Cell:
     """How rows outside attention lie over the TP group."""
-    tp, rows = scenario.mesh.size_of("tp"), step_rows(scenario)
+    tp, rows = scenario.mesh.size_of("tp"), tokens_per_cp_rank(scenario)
     if tp == 1:
         return Cell(f"tp 1: nothing to split, {_count(rows, 'row')} a rank", {"rows_per_rank": rows})
     what = "decode tokens of the batch" if scenario.decodes else "prompt tokens"
@@ -177,7 +178,7 @@ def sp_cell(scenario: Scenario) -> Cell:
 
 def tp_cell(scenario: Scenario) -> Cell:
     """The collectives of attention, and what bounds the matmuls between them."""
-    tp, rows = scenario.mesh.size_of("tp"), step_rows(scenario)
+    tp, rows = scenario.mesh.size_of("tp"), tokens_per_cp_rank(scenario)
     bound, figures, reason = bound_words(scenario, rows)
     if tp == 1:
         return Cell(f"does not cut: {bound}", figures, reason)
@@ -210,7 +211,7 @@ def ep_cell(scenario: Scenario) -> Cell:
     if not model.moe_layers:
         return Cell("no experts", {})
     met = max(len(group) for group in meeting_replicas(scenario))
-    tokens = met * mesh.size_of("cp") * step_rows(scenario)
+    tokens = met * mesh.size_of("cp") * tokens_per_cp_rank(scenario)
     experts = model.need("experts", "count tokens an expert")
     each = tokens * model.need("top_k", "count tokens an expert") / experts
     figures = {"tokens": tokens, "tokens_per_expert": each}

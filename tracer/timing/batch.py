@@ -10,7 +10,7 @@ PHASES = ("prefill", "decode")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TimedBatch:
     """``sequences`` requests, each with ``new`` tokens to compute and ``past`` tokens already cached.
 
     Decode computes one new token a sequence (more with a draft). Attention is causal.
@@ -31,12 +31,12 @@ class Batch:
         one_of("batch.phase", self.phase, PHASES)
 
     @classmethod
-    def prompts(cls, length: int, sequences: int = 1) -> Batch:
+    def prompts(cls, length: int, sequences: int = 1) -> TimedBatch:
         """Whole prompts of one length."""
         return cls(sequences, length)
 
     @classmethod
-    def decoding(cls, sequences: int, context: int) -> Batch:
+    def decoding(cls, sequences: int, context: int) -> TimedBatch:
         """One step of ``sequences`` requests that have ``context`` tokens cached."""
         return cls(sequences, 1, context, "decode")
 

@@ -18,7 +18,7 @@ from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from tracer.traffic.dispatch import DispatchCopies
-    from tracer.traffic.traffic import ExpectedTraffic
+    from tracer.traffic.traffic import CommVolume
 
 DISPATCH, COMBINE = "dispatch", "combine"
 
@@ -88,7 +88,7 @@ def batch_exchange(
 
 
 def moe_exchange(
-    traffic: ExpectedTraffic, rates: LinkRates, *, overlapped: bool = True
+    traffic: CommVolume, rates: LinkRates, *, overlapped: bool = True
 ) -> dict[str, ExchangeTime]:
     """Dispatch and combine of one MoE layer, from a scenario's expected traffic; empty when neither moves.
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract
-from tracer.scenario.step import step_rows
+from tracer.scenario.step import tokens_per_replica
 from tracer.timing.operators import (
     ExpertLoad,
     Operator,
@@ -21,7 +21,7 @@ from tracer.traffic.moe import dispatched_rows
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-    from tracer.timing.batch import Batch
+    from tracer.timing.batch import TimedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class LayerWork:
     dense: tuple[Operator, ...]
 
 
-def layer_work(scenario: Scenario, batch: Batch, parts: int = 1) -> LayerWork:
+def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWork:
     """Work on one of ``parts`` equal parts of ``batch``; ``scenario``'s pass has the part's rows.
 
     CP ranks share a replica's rows, TP ranks heads and (with SP) the rows outside attention. All replicas
@@ -46,12 +46,12 @@ def layer_work(scenario: Scenario, batch: Batch, parts: int = 1) -> LayerWork:
     model, mesh = scenario.need_model(), scenario.mesh
     tp, cp, unstated = mesh.size_of("tp"), mesh.size_of("cp"), WeightFormat(scenario.dtype.weights)
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
-    rows = dispatched_rows(scenario, step_rows(scenario))
+    rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     dense: tuple[Operator, ...] = ()
     if model.moe_layers < model.layers:
         split = scenario.dense_tp
         own = batch.tokens / (parts * cp * (tp // split))
-        dense = (ffn_operator(model, Part.DENSE, own, split, unstated),)
+        dense = (ffn_operator(model, WeightPart.DENSE, own, split, unstated),)
     return LayerWork(attention, _shared(scenario, rows, unstated), _experts(scenario, rows, unstated), dense)
 
 
@@ -66,7 +66,7 @@ def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Op
     if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
         return ()
     split = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
-    return (ffn_operator(model, Part.SHARED, rows * split, split, unstated),)
+    return (ffn_operator(model, WeightPart.SHARED, rows * split, split, unstated),)
 
 
 def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:

@@ -13,11 +13,11 @@ from tracer.errors import check_amount
 from tracer.model.dtype import BYTES
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import Part, WeightMatrix, ffn_matrices, weight_matrices
+from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
-    from tracer.timing.batch import Batch
+    from tracer.timing.batch import TimedBatch
 
 _WHY = "count the FLOPs of a layer"
 _RATES = {
@@ -92,7 +92,7 @@ def expert_load(
 
 def attention_operators(
     spec: ModelSpec,
-    batch: Batch,
+    batch: TimedBatch,
     tp: int = 1,
     unstated: WeightFormat = WeightFormat.BF16,
     output: WeightFormat | None = None,
@@ -101,8 +101,8 @@ def attention_operators(
 
     ``output`` is the storage of the output projection where a checkpoint stores it unlike the others.
     """
-    stored = part_format(spec, Part.ATTENTION, unstated)
-    matrices = [matrix for matrix in weight_matrices(spec) if matrix.part is Part.ATTENTION]
+    stored = part_format(spec, WeightPart.ATTENTION, unstated)
+    matrices = [matrix for matrix in weight_matrices(spec) if matrix.part is WeightPart.ATTENTION]
     inner = [matrix for matrix in matrices if matrix.name != "o"]
     outer = [matrix for matrix in matrices if matrix.name == "o"]
     return (
@@ -113,7 +113,7 @@ def attention_operators(
 
 
 def _projections(
-    name: str, spec: ModelSpec, batch: Batch, tp: int, matrices: list[WeightMatrix], stored: WeightFormat
+    name: str, spec: ModelSpec, batch: TimedBatch, tp: int, matrices: list[WeightMatrix], stored: WeightFormat
 ) -> Operator:
     flops = weights = 0.0
     for matrix in matrices:
@@ -124,12 +124,12 @@ def _projections(
     return Operator(name, flops / tp, weights / tp, row_bytes, rate_of(stored))
 
 
-def _decompresses(spec: ModelSpec, batch: Batch, matrix: WeightMatrix) -> bool:
+def _decompresses(spec: ModelSpec, batch: TimedBatch, matrix: WeightMatrix) -> bool:
     """Whether a matrix runs over cached tokens too: MLA prefill rebuilds K and V from all latents."""
     return spec.mla and batch.phase == "prefill" and matrix.name == "kv_b"
 
 
-def _core(spec: ModelSpec, batch: Batch, tp: int) -> Operator:
+def _core(spec: ModelSpec, batch: TimedBatch, tp: int) -> Operator:
     """Scores and weighted values, BF16, keys and values read once.
 
     MLA decode works in the latent space (keys kv_lora + rope wide, values kv_lora), prefill in the heads'.
@@ -149,7 +149,7 @@ def expert_operator(
     spec: ModelSpec, load: ExpertLoad, unstated: WeightFormat = WeightFormat.BF16
 ) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
-    stored = part_format(spec, Part.EXPERTS, unstated)
+    stored = part_format(spec, WeightPart.EXPERTS, unstated)
     row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES["bf16"]
     return Operator(
         "expert GEMMs",
@@ -161,22 +161,22 @@ def expert_operator(
 
 
 def ffn_operator(
-    spec: ModelSpec, part: Part, tokens: float, tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
+    spec: ModelSpec, part: WeightPart, tokens: float, tp: int = 1, unstated: WeightFormat = WeightFormat.BF16
 ) -> Operator:
-    """The FFN of a dense layer (``Part.DENSE``) or the shared experts (``Part.SHARED``), cut over ``tp``."""
-    width = spec.need("dense_hidden" if part is Part.DENSE else "shared_hidden", _WHY)
+    """The FFN of a dense layer (``WeightPart.DENSE``) or the shared experts (``SHARED``), cut over ``tp``."""
+    width = spec.need("dense_hidden" if part is WeightPart.DENSE else "shared_hidden", _WHY)
     hidden, stored = spec.need("hidden", _WHY), part_format(spec, part, unstated)
     matrices = list(ffn_matrices(part, hidden, width, 1, 1))
     flops = sum(2 * matrix.elements * tokens for matrix in matrices)
     weights = sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in matrices)
-    name = "dense FFN" if part is Part.DENSE else "shared expert"
+    name = "dense FFN" if part is WeightPart.DENSE else "shared expert"
     rows = 2 * tokens * hidden * BYTES["bf16"]
     return Operator(name, flops / tp, weights / tp, rows, rate_of(stored))
 
 
 def moe_layer(
     spec: ModelSpec,
-    batch: Batch,
+    batch: TimedBatch,
     load: ExpertLoad,
     *,
     tp: int = 1,
@@ -191,14 +191,16 @@ def moe_layer(
     """
     attention = attention_operators(spec, batch, tp, unstated, output)
     shared = (
-        (ffn_operator(spec, Part.SHARED, batch.tokens, shared_tp, unstated),) if spec.shared_experts else ()
+        (ffn_operator(spec, WeightPart.SHARED, batch.tokens, shared_tp, unstated),)
+        if spec.shared_experts
+        else ()
     )
     return (*attention, *shared, expert_operator(spec, load, unstated))
 
 
 def dense_layer(
     spec: ModelSpec,
-    batch: Batch,
+    batch: TimedBatch,
     *,
     tp: int = 1,
     dense_tp: int = 1,
@@ -207,4 +209,4 @@ def dense_layer(
 ) -> tuple[Operator, ...]:
     """Operators of one dense layer: attention and its FFN."""
     attention = attention_operators(spec, batch, tp, unstated, output)
-    return (*attention, ffn_operator(spec, Part.DENSE, batch.tokens, dense_tp, unstated))
+    return (*attention, ffn_operator(spec, WeightPart.DENSE, batch.tokens, dense_tp, unstated))

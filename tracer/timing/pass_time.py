@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import whole_number
-from tracer.scenario.step import step_rows, with_tokens
-from tracer.timing.batch import Batch
+from tracer.scenario.step import tokens_per_replica, with_tokens
+from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
-from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.traffic.traffic import CommVolume, comm_volume
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
 
@@ -43,7 +43,7 @@ class PassTime:
     experts: LayerTime
     dense: LayerTime
     exchange: dict[str, ExchangeTime]
-    traffic: ExpectedTraffic
+    traffic: CommVolume
     rates_name: str
     hardware_name: str
 
@@ -148,7 +148,7 @@ class PassTime:
         }
 
 
-def pass_batch(scenario: Scenario, tokens: int | None = None) -> Batch:
+def pass_batch(scenario: Scenario, tokens: int | None = None) -> TimedBatch:
     """Requests of a replica's pass of ``tokens`` new tokens; the prompt, or 128 decoding requests, if None.
 
     More tokens than a prompt are several prompts of its length, fewer are one short prompt. Decode
@@ -161,9 +161,9 @@ def pass_batch(scenario: Scenario, tokens: int | None = None) -> Batch:
     default = DECODE_REQUESTS if decode else prompt
     count = whole_number("tokens", default if tokens is None else tokens)
     if decode:
-        return Batch.decoding(count, prompt)
+        return TimedBatch.decoding(count, prompt)
     sequences = max(1, round(count / prompt))
-    return Batch.prompts(-(-count // sequences), sequences)
+    return TimedBatch.prompts(-(-count // sequences), sequences)
 
 
 def pass_time(
@@ -171,7 +171,7 @@ def pass_time(
     hardware: Hardware,
     *,
     tokens: int | None = None,
-    batch: Batch | None = None,
+    batch: TimedBatch | None = None,
     parts: int = 1,
     rates: LinkRates | None = None,
     rates_name: str = "the cluster's",
@@ -192,7 +192,7 @@ def pass_time(
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
     sized = with_tokens(replace(scenario.with_phase(batch.phase), cluster=cluster), rows)
     work = layer_work(sized, batch, parts)
-    traffic = expected_traffic(sized) if like is None else _scaled(like.traffic, sized)
+    traffic = comm_volume(sized) if like is None else _scaled(like.traffic, sized)
     return PassTime(
         rows,
         layer_time(work.attention, hardware),
@@ -206,9 +206,9 @@ def pass_time(
     )
 
 
-def _scaled(traffic: ExpectedTraffic, scenario: Scenario) -> ExpectedTraffic:
+def _scaled(traffic: CommVolume, scenario: Scenario) -> CommVolume:
     """The traffic of another number of tokens: everything but pulled weights is in proportion."""
-    rows = step_rows(scenario)
+    rows = tokens_per_replica(scenario)
     factor = rows / traffic.tokens
     lines = tuple(
         line

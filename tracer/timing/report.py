@@ -15,12 +15,12 @@ from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract
 from tracer.timing import timeline
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.rates import PEAK, rates_of
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
-from tracer.timing.schedules.pipeline import Pipeline, bubble_closed_form, run_pipeline
+from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
 from tracer.trip.clock import LinkRates, TripTime, trip_time
@@ -53,7 +53,7 @@ class TimeReport:
     @property
     def closed_bubble(self) -> float | None:
         """(S - 1)/(M + S - 1) for the pipeline's stages and micro-batches."""
-        return None if self.pipeline is None else bubble_closed_form(*self.pipeline.start.shape)
+        return None if self.pipeline is None else pipeline_bubble(*self.pipeline.start.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -196,7 +196,7 @@ def _choice(
             group,
             Workload(_batch(scenario, whole)),
             tp=scenario.mesh.size_of("tp"),
-            islands=_islands(scenario),
+            nvlink_domains=_nvlink_domains(scenario),
             exchange_seconds=sum(each.seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
@@ -215,15 +215,15 @@ def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> 
     ranks = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
     if not scenario.need_model().moe_layers or ranks < 2 or scenario.plan.contract == Contract.TP:
         return None
-    fabric = rates.nvlink if _islands(scenario) == 1 else rates.ib
+    fabric = rates.nvlink if _nvlink_domains(scenario) == 1 else rates.ib
     copies = "all" if scenario.plan.contract == Contract.AG_RS else "distinct"
     return MoeGroup(_stored(scenario), hardware, ranks, fabric, copies)
 
 
-def _islands(scenario: Scenario) -> int:
+def _nvlink_domains(scenario: Scenario) -> int:
     """Islands that the token's dispatch group spans."""
     members = scenario.mesh.group(scenario.home, ("etp", "ep"))
-    return len({scenario.cluster.island_of(rank) for rank in members})
+    return len({scenario.cluster.nvlink_domain_of(rank) for rank in members})
 
 
 def _stored(scenario: Scenario) -> ModelSpec:
@@ -232,13 +232,13 @@ def _stored(scenario: Scenario) -> ModelSpec:
     return model if model.weights else replace(model, weights=WeightFormat(scenario.dtype.weights))
 
 
-def _batch(scenario: Scenario, whole: PassTime) -> Batch:
+def _batch(scenario: Scenario, whole: PassTime) -> TimedBatch:
     """The requests of one rank when attention is data-parallel over the replica's ranks."""
     each = max(1, whole.tokens // (scenario.mesh.size_of("tp") * scenario.mesh.size_of("cp")))
     if scenario.phase == "decode":
-        return Batch.decoding(each, scenario.token.prompt)
+        return TimedBatch.decoding(each, scenario.token.prompt)
     sequences = max(1, each // scenario.token.prompt)
-    return Batch.prompts(max(1, each // sequences), sequences)
+    return TimedBatch.prompts(max(1, each // sequences), sequences)
 
 
 def timelines_of(report: TimeReport) -> list[Timeline]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.timing.operators import ExpertLoad, Operator, expert_load, expert_operator, rate_of
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def expert_roof(
     Raises:
         ConfigError: for a model without experts, or a rate that no source states.
     """
-    stored = part_format(spec, Part.EXPERTS, unstated)
+    stored = part_format(spec, WeightPart.EXPERTS, unstated)
     per_weight = expert_bytes(spec, unstated) / expert_parameters(spec)
     rows = ridge(hardware, rate_of(stored)) * per_weight / 2
     why = "spread a batch over experts"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError, one_of
 from tracer.model.parameters import count_parameters
-from tracer.scenario.step import step_rows
-from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.scenario.step import tokens_per_replica
+from tracer.traffic.traffic import CommVolume, comm_volume
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -25,7 +25,7 @@ HYBRID_TP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AdviceChoice:
     """One branch of the chart on the scenario's GPUs; ``refused`` says why it cannot be laid out.
 
     Bytes and seconds are of one forward pass in which every replica holds its share of the same tokens;
@@ -55,7 +55,7 @@ class Advice:
     objective: str
     steps: tuple[tuple[str, str], ...]
     recommended: str
-    choices: tuple[Choice, ...]
+    choices: tuple[AdviceChoice, ...]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,24 +81,25 @@ def advise(scenario: Scenario, objective: str = "throughput") -> Advice:
     model, cluster = scenario.need_model(), scenario.cluster
     if not model.moe_layers:
         raise ConfigError("model.experts", None, "is needed: the chart is of MoE models", "give it experts")
-    world, island = scenario.mesh.world_size, cluster.gpus_per_island
-    single = world <= island
-    choices = tuple(_choice(scenario, name, mesh) for name, mesh in _meshes(world, island).items())
+    world, nvlink_domain = scenario.mesh.world_size, cluster.gpus_per_nvlink_domain
+    single = world <= nvlink_domain
+    choices = tuple(_choice(scenario, name, mesh) for name, mesh in _meshes(world, nvlink_domain).items())
     hybrid = f"TP{HYBRID_TP} + EP"
     wanted = "pure TP" if single else ("pure EP" if objective == "throughput" else hybrid)
-    word = f"{'one' if single else -(-world // island)} NVLink {cluster.island_word}{'' if single else 's'}"
+    count, plural = ("one", "") if single else (str(-(-world // nvlink_domain)), "s")
+    word = f"{count} NVLink {cluster.domain_word}{plural}"
     steps = (
-        ("How large is the cluster?", f"{world} GPUs on {word} of {island}"),
-        ("Do the weights fit one?", _fit(scenario, island)),
+        ("How large is the cluster?", f"{world} GPUs on {word} of {nvlink_domain}"),
+        ("Do the weights fit one?", _fit(scenario, nvlink_domain)),
         ("What is served for?", "irrelevant on one node: pure TP" if single else objective),
         ("How full are the experts?", _fullness(scenario)),
     )
     return Advice(scenario, objective, steps, wanted, choices, tuple(_notes(choices, wanted)))
 
 
-def _meshes(world: int, island: int) -> dict[str, dict[str, Any]]:
+def _meshes(world: int, nvlink_domain: int) -> dict[str, dict[str, Any]]:
     """The chart's branches over ``world`` GPUs; TP stays inside an island, replicas fill the rest."""
-    tp = min(world, island)
+    tp = min(world, nvlink_domain)
     hybrid = min(HYBRID_TP, world)
     return {
         "pure TP": {"tp": tp, "dp": world // tp, "contract": "tp"},
@@ -112,7 +113,7 @@ def _meshes(world: int, island: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def _choice(scenario: Scenario, name: str, mesh: dict[str, Any]) -> Choice:
+def _choice(scenario: Scenario, name: str, mesh: dict[str, Any]) -> AdviceChoice:
     """One branch counted, with the scenario's tokens shared by its replicas."""
     from tracer.scenario.scenario import Scenario as Whole
 
@@ -125,15 +126,15 @@ def _choice(scenario: Scenario, name: str, mesh: dict[str, Any]) -> Choice:
     tables["mesh"] = {"sp": sp, **mesh}
     try:
         moved = Whole.from_dict(tables)
-        traffic = expected_traffic(moved)
+        traffic = comm_volume(moved)
     except ConfigError as error:
-        return Choice(name, mesh, refused=str(error))
+        return AdviceChoice(name, mesh, refused=str(error))
     return _counted(name, mesh, moved, traffic, prompt)
 
 
 def _counted(
-    name: str, mesh: dict[str, Any], scenario: Scenario, traffic: ExpectedTraffic, prompt: int
-) -> Choice:
+    name: str, mesh: dict[str, Any], scenario: Scenario, traffic: CommVolume, prompt: int
+) -> AdviceChoice:
     model = scenario.need_model()
     count = count_parameters(model)
     tp, tokens = scenario.mesh.size_of("tp"), traffic.tokens * scenario.mesh.size_of("dp")
@@ -142,7 +143,7 @@ def _counted(
     sets = scenario.mesh.size_of("edp")
     held = experts.weight_bytes / (scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp"))
     rest = (count.weight_bytes - experts.weight_bytes) / tp
-    return Choice(
+    return AdviceChoice(
         name,
         mesh,
         None,
@@ -155,7 +156,7 @@ def _counted(
     )
 
 
-def _fit(scenario: Scenario, island: int) -> str:
+def _fit(scenario: Scenario, nvlink_domain: int) -> str:
     """Weight bytes against the memory of one island."""
     size = count_parameters(scenario.need_model()).weight_bytes
     if scenario.cluster.hardware is None:
@@ -165,22 +166,22 @@ def _fit(scenario: Scenario, island: int) -> str:
     memory = hardware_preset(scenario.cluster.hardware).hbm_bytes
     if memory is None:
         return f"weights are {format_bytes(size)}; no source states this GPU's memory"
-    gpus = f"{island} GPUs of {format_bytes(memory)}"
-    if size >= memory * island:
+    gpus = f"{nvlink_domain} GPUs of {format_bytes(memory)}"
+    if size >= memory * nvlink_domain:
         return f"weights of {format_bytes(size)} do not fit {gpus}"
-    left = memory - size // island
+    left = memory - size // nvlink_domain
     return f"weights of {format_bytes(size)} fit {gpus} and leave {format_bytes(left)} a GPU for all else"
 
 
 def _fullness(scenario: Scenario) -> str:
     """Tokens an expert in the scenario's own batch."""
     model, mesh = scenario.need_model(), scenario.mesh
-    tokens = step_rows(scenario) * mesh.size_of("dp") / mesh.size_of("edp")
+    tokens = tokens_per_replica(scenario) * mesh.size_of("dp") / mesh.size_of("edp")
     each = tokens * (model.top_k or 0) / (model.experts or 1)
     return f"{tokens:,.0f} tokens share a set of experts: {each:,.4g} tokens an expert and layer"
 
 
-def _notes(choices: tuple[Choice, ...], wanted: str) -> list[str]:
+def _notes(choices: tuple[AdviceChoice, ...], wanted: str) -> list[str]:
     """Where the numbers of this scenario part from the chart."""
     laid = [choice for choice in choices if choice.refused is None]
     chosen = next((choice for choice in laid if choice.name == wanted), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
 from tracer.model.dtype import BYTES
-from tracer.scenario.step import rows_words, step_rows
+from tracer.scenario.step import rows_words, tokens_per_replica
 from tracer.traffic.line import crossing_share, layers_by_stage
 from tracer.traffic.moe import RowBytes, average_copies, dispatched_rows, pulled_bytes
 
@@ -84,7 +84,7 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     Raises:
         ConfigError: when the model has no experts, or the mesh is too large to list.
     """
-    tokens = step_rows(scenario)
+    tokens = tokens_per_replica(scenario)
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
     model, mesh = scenario.need_model(), scenario.mesh

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import indices_of, islands_of
+from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.traffic.chance import HitChance
 from tracer.trip.hops.routes import tied_ep_ranks
 
@@ -64,7 +64,7 @@ NO_COPIES = DispatchCopies(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 class _Group:
     """A dispatch group: island, index and EP rank of each member."""
 
-    islands: tuple[int, ...]
+    nvlink_domains: tuple[int, ...]
     indices: tuple[int, ...]
     ep_ranks: tuple[int, ...]
 
@@ -82,7 +82,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
     shapes = _shapes(scenario, ranks)
-    _check_work(sum(len(group.islands) for group in shapes) * placement.experts)
+    _check_work(sum(len(group.nvlink_domains) for group in shapes) * placement.experts)
     held = [frozenset(placement.experts_of(ep)) for ep in range(placement.ep)]
     total = NO_COPIES
     for group, times in shapes.items():
@@ -113,9 +113,9 @@ def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
 
     Groups are alike when one is the other moved along by whole islands.
     """
-    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
+    nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
-    seen = np.concatenate([islands - islands[:, :1], indices, eps], axis=1).astype(np.int64)
+    seen = np.concatenate([nvlink_domains - nvlink_domains[:, :1], indices, eps], axis=1).astype(np.int64)
     kinds = [row.tobytes() for row in seen]
     first: dict[bytes, int] = {}
     for place, kind in enumerate(kinds):
@@ -129,12 +129,12 @@ def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
     shapes: dict[_Group, int] = {}
     for row, times in groups_alike(scenario, ranks):
         numbers: dict[int, int] = {}
-        islands = islands_of(scenario.cluster, row).tolist()
-        renamed = tuple(numbers.setdefault(island, len(numbers)) for island in islands)
+        nvlink_domains = nvlink_domains_of(scenario.cluster, row).tolist()
+        renamed = tuple(numbers.setdefault(nvlink_domain, len(numbers)) for nvlink_domain in nvlink_domains)
         indices = tuple(indices_of(scenario.cluster, row).tolist())
         group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
         shapes[group] = shapes.get(group, 0) + times
-    _check_work(sum(len(group.islands) ** 2 for group in shapes))
+    _check_work(sum(len(group.nvlink_domains) ** 2 for group in shapes))
     return shapes
 
 
@@ -161,17 +161,17 @@ def _home_copies(
     group: _Group, home: int, sets: Sequence[frozenset[int]], chance: HitChance
 ) -> DispatchCopies:
     """Copies from one home, where member i serves the experts ``sets[i]`` for it."""
-    own = group.islands[home]
+    own = group.nvlink_domains[home]
     hits = [chance.of_set(served) for served in sets]
     picks = [chance.picks_of(served) for served in sets]
-    nvlink = sum(hit for i, hit in enumerate(hits) if group.islands[i] == own and i != home)
+    nvlink = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
     messages = sum(picks) - picks[home]
-    messages_ib = sum(pick for i, pick in enumerate(picks) if group.islands[i] != own)
-    gpus_ib = sum(hit for i, hit in enumerate(hits) if group.islands[i] != own)
+    messages_ib = sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
+    gpus_ib = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
     gpus = nvlink + gpus_ib
     ib = 0.0
-    for island in set(group.islands) - {own}:
-        there = [i for i, at in enumerate(group.islands) if at == island]
+    for nvlink_domain in set(group.nvlink_domains) - {own}:
+        there = [i for i, at in enumerate(group.nvlink_domains) if at == nvlink_domain]
         relays = [i for i in there if group.indices[i] == group.indices[home]]
         if not relays:
             ib += sum(hits[i] for i in there)
@@ -188,13 +188,15 @@ def _with_replicas(
 
     Where the ties' least common multiple makes too many positions, the first of them stand for all.
     """
-    islands, indices = islands_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
+    nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
     _check_work(ranks.size * (ranks.shape[1] + placement.experts))
     most = max(1, POSITION_WORK // (ranks.size * ranks.shape[1]))
     total = NO_COPIES
     for row in range(len(ranks)):
-        group = _Group(tuple(islands[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist()))
+        group = _Group(
+            tuple(nvlink_domains[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist())
+        )
         for home, source in enumerate(ranks[row].tolist()):
             ties = _ties(scenario, placement, stage, source)
             positions = min(lcm(*(len(tie) for tie in ties)), most)
@@ -229,14 +231,17 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     )
     messages = crossing = 0.0
     for row, times in alike:
-        islands, eps = islands_of(scenario.cluster, row), scenario.mesh.coordinates_of(row)["ep"]
+        nvlink_domains, eps = (
+            nvlink_domains_of(scenario.cluster, row),
+            scenario.mesh.coordinates_of(row)["ep"],
+        )
         for home, source in enumerate(row.tolist()):
             by_ep = plain
             if by_ep is None:
                 by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
             picks = by_ep[eps]
             messages += times * float(picks.sum() - picks[home])
-            crossing += times * float(picks[islands != islands[home]].sum())
+            crossing += times * float(picks[nvlink_domains != nvlink_domains[home]].sum())
     return messages / ranks.size, crossing / ranks.size
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.mesh.cluster import Tier, islands_of, pair_crossing_share, ring_crossing_share
+from tracer.mesh.cluster import Tier, nvlink_domains_of, pair_crossing_share, ring_crossing_share
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -187,7 +187,9 @@ def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: b
 def share_of_groups(scenario: Scenario, groups: IntArray, weights: list[int], *, ring: bool = False) -> float:
     """The same for any groups, ``[groups, members]`` ranks, each within a stage."""
     stages = scenario.mesh.coordinates_of(groups[:, 0])["pp"]
-    islands = islands_of(scenario.cluster, groups)
+    nvlink_domains = nvlink_domains_of(scenario.cluster, groups)
     measure = ring_crossing_share if ring else pair_crossing_share
-    shares = [measure(islands[stages == stage]) if weight else 0.0 for stage, weight in enumerate(weights)]
+    shares = [
+        measure(nvlink_domains[stages == stage]) if weight else 0.0 for stage, weight in enumerate(weights)
+    ]
     return float(np.average(shares, weights=weights))

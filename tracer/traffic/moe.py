@@ -11,7 +11,7 @@ import numpy as np
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
 from tracer.scenario.plan import Contract, Sp
-from tracer.scenario.step import expert_bytes
+from tracer.scenario.step import bytes_per_expert
 from tracer.traffic.dispatch import (
     NO_COPIES,
     RANK_WORK,
@@ -188,7 +188,7 @@ def _pull_line(scenario: Scenario) -> AxisTraffic:
     model = scenario.need_model()
     nvlink, ib = pulled_bytes(scenario)
     layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
-    experts, whole = scenario.placement_of(layer).experts, expert_bytes(scenario)
+    experts, whole = scenario.placement_of(layer).experts, bytes_per_expert(scenario)
     element = whole / expert_parameters(model)
     return split_line(
         scenario.cluster,

@@ -13,7 +13,7 @@ from tracer.mesh.axes import DENSE_AXES
 from tracer.mesh.mesh import Mesh
 from tracer.scenario.plan import Contract
 from tracer.scenario.step import pass_words
-from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.traffic.traffic import CommVolume, comm_volume
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -154,7 +154,7 @@ def rank_orders(scenario: Scenario) -> Orders:
         except ConfigError as error:
             refused.append((order, error.rule))
             continue
-        traffic = expected_traffic(moved)
+        traffic = comm_volume(moved)
         entries.append(
             RankedOrder(
                 order,
@@ -183,9 +183,9 @@ def _ranked(entries: list[RankedOrder]) -> tuple[RankedOrder, ...]:
     )
 
 
-def _why(traffic: ExpectedTraffic) -> str:
+def _why(traffic: CommVolume) -> str:
     """Which axes stay inside an island, and what share of the others' bytes crosses."""
-    word = traffic.scenario.cluster.island_word
+    word = traffic.scenario.cluster.domain_word
     inside, outside = [], []
     for axis in ("tp", "cp", "ep", "pp"):
         lines = [line for line in traffic.lines if line.axis == axis]

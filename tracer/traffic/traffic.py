@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Sp
-from tracer.scenario.step import mesh_line, pass_words, rows_words, step_rows
+from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
 from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
@@ -30,7 +30,7 @@ ASSUMES = "peak link rates, no latency, the two tiers overlapped, no overlap wit
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedTraffic:
+class CommVolume:
     """Every line of a scenario's expected traffic; ``print`` shows a table."""
 
     scenario: Scenario
@@ -96,14 +96,14 @@ class ExpectedTraffic:
         return traffic_text(self)
 
 
-def expected_traffic(scenario: Scenario) -> ExpectedTraffic:
+def comm_volume(scenario: Scenario) -> CommVolume:
     """Closed forms of a scenario in its phase, averaged over its GPUs.
 
     Raises:
         ConfigError: when the model lacks a size, or the mesh is too large to list its groups.
     """
     model = scenario.need_model()
-    tokens = step_rows(scenario)
+    tokens = tokens_per_replica(scenario)
     moe = model.moe_layers
     lines: list[AxisTraffic] = []
     if scenario.mesh.size_of("tp") > 1:
@@ -115,7 +115,7 @@ def expected_traffic(scenario: Scenario) -> ExpectedTraffic:
     if scenario.mesh.stages > 1:
         lines.append(_pp_line(scenario, tokens))
     lines += head_lines(scenario, tokens)
-    return ExpectedTraffic(scenario, tokens, tuple(lines))
+    return CommVolume(scenario, tokens, tuple(lines))
 
 
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
@@ -163,7 +163,7 @@ def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     hidden = scenario.need_model().need("hidden", "size a row")
     split = scenario.plan.sp == Sp.MEGATRON
     parts = cp * (mesh.size_of("tp") if split else 1)
-    chain = islands_of(scenario.cluster, mesh.groups("pp"))
+    chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
     return plain_line(
         scenario.cluster,
         "pp",
@@ -181,7 +181,7 @@ def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")
 
 
-def traffic_rows(traffic: ExpectedTraffic) -> list[list[str]]:
+def traffic_rows(traffic: CommVolume) -> list[list[str]]:
     """One row a line, in the order of :data:`HEADINGS`."""
     unit = traffic.tokens * (traffic.scenario.need_model().hidden or 1)
     rows = []
@@ -205,7 +205,7 @@ def traffic_rows(traffic: ExpectedTraffic) -> list[list[str]]:
     return rows
 
 
-def traffic_footer(traffic: ExpectedTraffic) -> list[str]:
+def traffic_footer(traffic: CommVolume) -> list[str]:
     """What the figures assume, and the sums of one forward pass."""
     cluster, step = traffic.scenario.cluster, pass_words(traffic.scenario)
     sizes = (traffic.nvlink_bytes_per_pass, traffic.ib_bytes_per_pass)
@@ -220,7 +220,7 @@ def traffic_footer(traffic: ExpectedTraffic) -> list[str]:
     ]
 
 
-def traffic_text(traffic: ExpectedTraffic) -> str:
+def traffic_text(traffic: CommVolume) -> str:
     """The whole report in columns."""
     rows = [list(HEADINGS), *traffic_rows(traffic)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]

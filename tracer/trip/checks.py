@@ -28,7 +28,7 @@ def log_problems(
     Raises:
         ConfigError: for an axis that makes no crossings.
     """
-    word = trip.scenario.cluster.island_word
+    word = trip.scenario.cluster.domain_word
     found: list[str] = []
     if gpus is not None:
         found += _problem(trip, "GPUs touched", gpus, [tally.gpus_touched for tally in trip.tallies])
@@ -55,17 +55,19 @@ def axis_problem(trip: Trip, axis: str) -> str | None:
     """
     _check_axis(axis, GROUP_NAMES)
     scenario = trip.scenario
-    word = scenario.cluster.island_word
+    word = scenario.cluster.domain_word
     for index, hop in enumerate(trip.hops):
         if hop.axis == axis and hop.crossings:
             return f"{axis} leaves its {word} at {hop_line(trip, index)}"
-    island_of = scenario.cluster.island_of
+    nvlink_domain_of = scenario.cluster.nvlink_domain_of
     for rank in trip.touched:
         group = scenario.mesh.group(rank, axis)
-        islands = sorted({island_of(member) for member in group})
-        if len(islands) > 1:
+        nvlink_domains = sorted({nvlink_domain_of(member) for member in group})
+        if len(nvlink_domains) > 1:
             shown = " ".join(map(str, list(group)[:SHOWN])) + (" …" if len(group) > SHOWN else "")
-            where = ", ".join(map(str, islands[:SHOWN])) + (", …" if len(islands) > SHOWN else "")
+            where = ", ".join(map(str, nvlink_domains[:SHOWN])) + (
+                ", …" if len(nvlink_domains) > SHOWN else ""
+            )
             return f"the {axis} group of GPU {rank} ({shown}) spans {word}s {where}"
     return None
 

@@ -32,7 +32,7 @@ class AxisTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TripComparison:
     """Two trips; ``axes`` pairs their totals, ``hops`` their hops (None where one has no counterpart)."""
 
     a: Trip
@@ -49,10 +49,10 @@ class Comparison:
         return None
 
 
-def compare_trips(a: Trip, b: Trip) -> Comparison:
+def compare_trips(a: Trip, b: Trip) -> TripComparison:
     """Pair two trips: hops of one layer, part and kind face each other."""
     axes = tuple((axis_totals(a, axis), axis_totals(b, axis)) for axis in LOG_AXES)
-    return Comparison(a, b, axes, tuple(_pairs_of_compare(a.hops, b.hops)))
+    return TripComparison(a, b, axes, tuple(_pairs_of_compare(a.hops, b.hops)))
 
 
 def axis_totals(trip: Trip, axis: str) -> AxisTotals:

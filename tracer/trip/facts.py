@@ -51,15 +51,15 @@ def trip_facts(trip: Trip) -> dict[str, int | str]:
     named = range(min(mesh.stages, NAMED_STAGES))
     facts: dict[str, int | str] = {
         "gpus": mesh.world_size,
-        "nodes": cluster.islands,
-        "gpus_per_node": cluster.gpus_per_island,
+        "nodes": cluster.nvlink_domains,
+        "gpus_per_node": cluster.gpus_per_nvlink_domain,
         "dense_view": _view(trip, ("tp", "cp", "dp", "pp")),
         "expert_view": _view(trip, ("etp", "ep", "edp", "pp")),
         "replicas": mesh.size_of("dp"),
         "cp_chunks": 2 * mesh.size_of("cp"),
         "stages": mesh.stages,
         "stage_gpus": mesh.stage_size,
-        "stage_nodes": len({cluster.island_of(rank) for rank in _first_stage(trip)}),
+        "stage_nodes": len({cluster.nvlink_domain_of(rank) for rank in _first_stage(trip)}),
         "home": scenario.home,
         **_numbered(
             "home",

@@ -59,13 +59,13 @@ def _attention(scenario: Scenario) -> list[str]:
 _MANY = 6
 
 
-def log_line(log: TripLog, island_word: str = "node") -> str:
+def log_line(log: TripLog, domain_word: str = "node") -> str:
     """The totals in one line.
 
     Crossings are named by the axes that made them.
     """
     axes = ", ".join(f"{count} {axis}" for axis, count in log.node_crossings_by_axis.items() if count)
-    crossings = f"{log.node_crossings} {island_word} crossings" + (f" ({axes})" if axes else "")
+    crossings = f"{log.node_crossings} {domain_word} crossings" + (f" ({axes})" if axes else "")
     pulled = f" · {format_bytes(log.weight_bytes)} of weights pulled" if log.weight_bytes else ""
     return (
         f"{log.gpus_touched}/{log.world_size:,} GPUs · {crossings} · {log.comm_ops} comm ops · "
@@ -114,7 +114,7 @@ def _notes(scenario: Scenario) -> list[str]:
 def trip_text(trip: Trip) -> str:
     """The whole log: header, one line a hop with the tally after it, notes, totals."""
     scenario = trip.scenario
-    word = scenario.cluster.island_word
+    word = scenario.cluster.domain_word
     lines = [
         f"{scenario.name or 'scenario'}: {_token_words(scenario)}, "
         f"replica {scenario.replica}, lands on GPU {scenario.home}",

@@ -88,12 +88,12 @@ def totals_line(trips: Trips) -> str:
     tiers = ", ".join(f"{format_bytes(size)} over {tier}" for tier, size in totals["bytes_by_tier"].items())
     return (
         f"{totals['gpus_touched']}/{totals['world_size']:,} GPUs · "
-        f"{totals['node_crossings']} {trips.scenario.cluster.island_word} crossings · {tiers}"
+        f"{totals['node_crossings']} {trips.scenario.cluster.domain_word} crossings · {tiers}"
     )
 
 
 def _token_table(trips: Trips) -> list[str]:
-    word = f"{trips.scenario.cluster.island_word} crossings"
+    word = f"{trips.scenario.cluster.domain_word} crossings"
     place = f"{'token':>5} {'replica':>8} {'position':>9} {'home':>6}"
     lines = [f"{place} {'GPUs':>5} {word:>16} {'ops':>5} {'bytes':>9}"]
     for index, trip in enumerate(trips.trips[:_SHOWN]):

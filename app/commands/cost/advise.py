@@ -11,7 +11,7 @@ from app.commands.common.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-    from tracer.traffic.advise import Choice
+    from tracer.traffic.advise import AdviceChoice
 
 
 @click.command("advise")
@@ -51,7 +51,7 @@ def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
         click.echo(f"note: {note}")
 
 
-def _cells(choice: Choice) -> tuple[str, ...]:
+def _cells(choice: AdviceChoice) -> tuple[str, ...]:
     from tracer.display import format_bytes, format_seconds
 
     if choice.refused is not None:

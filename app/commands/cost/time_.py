@@ -105,10 +105,10 @@ def _moe_times(text: str) -> MoeTimes:
 def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
     """The prompt's K/V streamed layer by layer behind prefill on the hardware that is timed."""
     from tracer.scenario.files import load_scenario
+    from tracer.serving.kv_handover import kv_handover_of
     from tracer.serving.kv_stream import kv_stream
-    from tracer.serving.last_trip import last_trip_of
 
-    return kv_stream(last_trip_of(scenario, load_scenario(decode), whole=True), hardware)
+    return kv_stream(kv_handover_of(scenario, load_scenario(decode), whole=True), hardware)
 
 
 def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:

@@ -32,14 +32,14 @@ def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_
       tokentrip traffic deepseek-v3-prefill-ep32 --contracts
     """
     from tracer.scenario.step import with_tokens
-    from tracer.traffic.traffic import expected_traffic
+    from tracer.traffic.traffic import comm_volume
 
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
     if contracts:
         _contracts(scenario, as_json)
         return
-    traffic = expected_traffic(scenario)
+    traffic = comm_volume(scenario)
     if as_json:
         print_json(traffic.to_dict())
         return

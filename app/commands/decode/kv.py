@@ -12,7 +12,7 @@ from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-    from tracer.serving.last_trip import LastTrip
+    from tracer.serving.kv_handover import KvHandover
 
 
 @click.command("kv")
@@ -58,10 +58,10 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
 
 def _transfer(scenario: Scenario, decode: str, whole: bool, draw: Path | None, as_json: bool) -> None:
     from tracer.scenario.files import load_scenario
-    from tracer.serving.last_trip import last_trip_of
+    from tracer.serving.kv_handover import kv_handover_of
 
     pool = load_scenario(decode)
-    moved = last_trip_of(scenario, pool, whole=whole)
+    moved = kv_handover_of(scenario, pool, whole=whole)
     if as_json:
         import json
 
@@ -73,7 +73,7 @@ def _transfer(scenario: Scenario, decode: str, whole: bool, draw: Path | None, a
 
 
 def _draw(
-    moved: LastTrip, target: Path, scenarios: tuple[Scenario, Scenario], decode: str, whole: bool
+    moved: KvHandover, target: Path, scenarios: tuple[Scenario, Scenario], decode: str, whole: bool
 ) -> None:
     """Write the picture with the two scenarios in it."""
     from app.commands.export import beside

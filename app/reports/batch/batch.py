@@ -14,12 +14,12 @@ from app.reports.blocks import Block, alert, chart, counts, heading, job, note, 
 from layouts.charts.bars import Series
 from layouts.charts.columns import columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
-from tracer.batch.census.report import balance, busiest_link, crossings_per_token, saved
+from tracer.batch.census.report import balance, busiest_census_link, crossings_per_token, saved
 from tracer.batch.census.run import part_of
 from tracer.batch.census.take import need_numba, take_census
 from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def _times(value: float | None) -> str:
 
 def _sums(census: Census) -> list[tuple[str, str]]:
     out, back = census.bytes_by_tier("dispatch"), census.bytes_by_tier("combine")
-    word = census.scenario.cluster.island_word
-    link = busiest_link(census)
+    word = census.scenario.cluster.domain_word
+    link = busiest_census_link(census)
     whose = "" if link is None else f", GPU {link['rank']}"
     busy = "none" if link is None else format_seconds(link["seconds"])
     return [
@@ -124,16 +124,16 @@ def _matrix(scenario: Scenario, census: Census) -> list[Block]:
     rows = [
         ["picks that leave their GPU", f"{said['picks']:,}"],
         ["saved by one copy a GPU", f"{said['by_gpu']:,}"],
-        [f"saved by one copy a {scenario.cluster.island_word}", f"{said['by_island']:,}"],
+        [f"saved by one copy a {scenario.cluster.domain_word}", f"{said['by_nvlink_domain']:,}"],
     ]
     drawn: list[Block] = []
     if world <= MAX_RANKS:
-        islands = islands_of(scenario.cluster, np.arange(world)).astype(np.int64)
-        figure = matrix_figure(census.sent, islands, "messages")
+        nvlink_domains = nvlink_domains_of(scenario.cluster, np.arange(world)).astype(np.int64)
+        figure = matrix_figure(census.sent, nvlink_domains, "messages")
         drawn = [
             chart("Messages of dispatch from GPU to GPU, islands as bands", figure, height=560),
             heading("The pairs that say most"),
-            table("Busiest pairs", ["from → to", "messages", "link"], _pairs(census, islands)),
+            table("Busiest pairs", ["from → to", "messages", "link"], _pairs(census, nvlink_domains)),
         ]
     else:
         drawn = [note(f"The matrix is drawn for up to {MAX_RANKS} GPUs; this mesh has {world:,}.")]
@@ -145,12 +145,16 @@ def _matrix(scenario: Scenario, census: Census) -> list[Block]:
     ]
 
 
-def _pairs(census: Census, islands: np.ndarray[Any, np.dtype[np.int64]]) -> list[list[str]]:
+def _pairs(census: Census, nvlink_domains: np.ndarray[Any, np.dtype[np.int64]]) -> list[list[str]]:
     sent = census.sent
     places = np.argsort(sent, axis=None, kind="stable")[::-1][:PAIRS]
     pairs = zip(*np.unravel_index(places, sent.shape), strict=True)
     return [
-        [f"GPU {a} → {b}", f"{sent[a, b]:,}", "NVLink" if islands[a] == islands[b] else "InfiniBand"]
+        [
+            f"GPU {a} → {b}",
+            f"{sent[a, b]:,}",
+            "NVLink" if nvlink_domains[a] == nvlink_domains[b] else "InfiniBand",
+        ]
         for a, b in pairs
         if sent[a, b]
     ]

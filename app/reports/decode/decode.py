@@ -89,7 +89,7 @@ def _controls(prefill: Scenario, other: str, query: dict[str, str]) -> list[Bloc
 
 def _step(decode: Scenario) -> list[Block]:
     log = take_trip(decode).log
-    word = decode.cluster.island_word
+    word = decode.cluster.domain_word
     shards = decode.mesh.size_of("cp") * decode.plan.dcp
     way = WAYS.get(attention_way(decode), "") if shards > 1 else "at home"
     rows = [

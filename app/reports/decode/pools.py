@@ -10,8 +10,8 @@ from layouts.pictures.pool_map import build_pool_map
 from layouts.pictures.pool_svg import render_pool_svg
 from tracer.display import format_bytes, format_seconds
 from tracer.memory.kv_text import short_range
+from tracer.serving.kv_handover import kv_handover
 from tracer.serving.kv_stream import KvStream, stream_or_why
-from tracer.serving.last_trip import last_trip
 from tracer.serving.pools import Pools
 from tracer.timing.timeline import of_streams
 
@@ -26,7 +26,7 @@ FILES = [("SVG", "/export/last-trip.svg"), ("PNG", "/export/last-trip.png")]
 
 def last_trip_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
     """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
-    moved = last_trip(Pools.join(prefill, decode))
+    moved = kv_handover(Pools.join(prefill, decode))
     streamed, missing = stream_or_why(moved) if prefill.mesh.world_size <= MAX_STREAMED else (None, LARGE)
     rows = [
         [

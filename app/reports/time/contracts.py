@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, chart, heading, note, table
-from layouts.charts.lines import Line, lines_figure
+from layouts.charts.lines import Curve, lines_figure
 from tracer.display import format_seconds
 from tracer.mesh.hardware import hardware_preset
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.rates import rates_of
 from tracer.timing.report import contract_group
 from tracer.timing.weights.crossover import crossover_prompt
@@ -49,11 +49,13 @@ def _checks(choice: Choice) -> list[list[str]]:
 
 def _over_prompts(group: MoeGroup) -> list[Block]:
     """One prompt a rank, from 128 to 1,048,576 tokens."""
-    found = [contest(group, Batch.prompts(length)) for length in PROMPTS]
+    found = [contest(group, TimedBatch.prompts(length)) for length in PROMPTS]
     lines = [
-        Line("tokens move", PROMPTS, [each.dep_seconds for each in found], "var(--token)"),
-        Line("weights move", PROMPTS, [each.dwdp_seconds for each in found], "var(--kv)", dash="dash"),
-        Line("the pull alone", PROMPTS, [each.prefetch_seconds for each in found], "var(--soft)", dash="dot"),
+        Curve("tokens move", PROMPTS, [each.dep_seconds for each in found], "var(--token)"),
+        Curve("weights move", PROMPTS, [each.dwdp_seconds for each in found], "var(--kv)", dash="dash"),
+        Curve(
+            "the pull alone", PROMPTS, [each.prefetch_seconds for each in found], "var(--soft)", dash="dot"
+        ),
     ]
     first = crossover_prompt(group)
     said = "no prompt up to 4 M tokens" if first is None else f"a prompt of {first:,} tokens"
@@ -79,7 +81,7 @@ def straggler_blocks(scenario: Scenario) -> list[Block]:
     if not scenario.need_model().moe_layers or ranks < 2:
         return []
     found = [waiting_share(ranks, spread, trials=TRIALS) for spread in SPREADS]
-    line = Line(f"{ranks} ranks", SPREADS, [each.share for each in found], "var(--ib)")
+    line = Curve(f"{ranks} ranks", SPREADS, [each.share for each in found], "var(--ib)")
     rows = [[f"{each.cv:.0%}", f"{each.share:.1%}", f"± {each.error:.2%}"] for each in found]
     figure = lines_figure(
         [line], "deviation of the ranks' tokens over their mean", "share of time waiting", share=True

@@ -11,7 +11,7 @@ from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.timing import timeline
 from tracer.timing.schedules.decode_pipeline import decode_bubble
-from tracer.timing.schedules.pipeline import bubble_closed_form
+from tracer.timing.schedules.pipeline import pipeline_bubble
 from tracer.timing.schedules.training import ASSUMPTION, Training, train
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _forward(pipeline: Pipeline) -> list[Block]:
     rows = [
         ["whole pipeline", format_seconds(pipeline.makespan)],
         ["bubble", f"{pipeline.bubble:.2%}"],
-        ["bubble by (S-1)/(M+S-1), even stages and free sends", f"{bubble_closed_form(stages, batches):.2%}"],
+        ["bubble by (S-1)/(M+S-1), even stages and free sends", f"{pipeline_bubble(stages, batches):.2%}"],
     ]
     return [
         heading(f"Pipeline: {stages} stages, {batches} micro-batches"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.reports.blocks import Block, heading, note, table
-from tracer.proof.published.comparison import Comparison
+from tracer.proof.published.comparison import PublishedComparison
 from tracer.proof.published.serving import PASSES, STATED, compare_serving
 
 HEADS = ("published", "ours", "error", "")
@@ -30,7 +30,7 @@ def serving_blocks() -> list[Block]:
     ]
 
 
-def _rows(compared: Comparison) -> list[list[str]]:
+def _rows(compared: PublishedComparison) -> list[list[str]]:
     return [
         [
             row.name,

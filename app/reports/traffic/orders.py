@@ -11,7 +11,7 @@ from layouts.charts.bars import Series, bars_figure
 from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.traffic.orders import Orders, swapped, with_order
-from tracer.traffic.traffic import ExpectedTraffic, expected_traffic
+from tracer.traffic.traffic import CommVolume, comm_volume
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -35,12 +35,12 @@ def swaps_to_try(scenario: Scenario) -> list[Block]:
     return [heading("Swap two axes and see the difference"), buttons("Swap two axes", tries)] if tries else []
 
 
-def swapped_blocks(traffic: ExpectedTraffic, order: str) -> list[Block]:
+def swapped_blocks(traffic: CommVolume, order: str) -> list[Block]:
     """Both orders line by line; the engine lays the ranks out anew."""
     own = "-".join(traffic.scenario.mesh.dense.names)
     title = heading(f"{own} beside {order}")
     try:
-        other = expected_traffic(with_order(traffic.scenario, order))
+        other = comm_volume(with_order(traffic.scenario, order))
     except ConfigError as error:
         return [title, alert(error)]
     pairs = zip([*sums_of(traffic), *lines_of(traffic)], [*sums_of(other), *lines_of(other)], strict=True)

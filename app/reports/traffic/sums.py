@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracer.display import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from tracer.traffic.traffic import ExpectedTraffic
+    from tracer.traffic.traffic import CommVolume
 
 Sum = tuple[str, float, Callable[[float], str]]
 """A figure's name, its value, and how it is written."""
@@ -24,7 +24,7 @@ def written_bytes(value: float) -> str:
     return format_bytes(round(value))
 
 
-def sums_of(traffic: ExpectedTraffic) -> list[Sum]:
+def sums_of(traffic: CommVolume) -> list[Sum]:
     """One forward pass, or one decode step, averaged over all GPUs."""
     word = "step" if traffic.scenario.decodes else "pass"
     return [
@@ -34,7 +34,7 @@ def sums_of(traffic: ExpectedTraffic) -> list[Sum]:
     ]
 
 
-def lines_of(traffic: ExpectedTraffic) -> list[Sum]:
+def lines_of(traffic: CommVolume) -> list[Sum]:
     """What each axis sends over InfiniBand, and its time."""
     found: list[Sum] = []
     for line in traffic.lines:

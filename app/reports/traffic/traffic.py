@@ -21,10 +21,10 @@ from app.reports.traffic.orders import orders_blocks, swapped_blocks, swaps_to_t
 from app.reports.traffic.sums import line_name, sums_of
 from layouts.charts.bars import Series, bars_figure
 from tracer.errors import ConfigError
-from tracer.scenario.step import mesh_line, pass_words, step_tokens, with_tokens
+from tracer.scenario.step import mesh_line, pass_words, real_tokens_per_replica, with_tokens
 from tracer.traffic.contracts import compare_contracts
 from tracer.traffic.orders import Orders, rank_orders
-from tracer.traffic.traffic import HEADINGS, ExpectedTraffic, expected_traffic, traffic_footer, traffic_rows
+from tracer.traffic.traffic import HEADINGS, CommVolume, comm_volume, traffic_footer, traffic_rows
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -40,7 +40,7 @@ def traffic_report(query: dict[str, str]) -> dict[str, Any]:
     tokens = whole_of(query, "tokens", None)
     if tokens is not None:
         scenario = with_tokens(scenario, tokens)
-    traffic, orders, why = expected_traffic(scenario), *_ranked(scenario)
+    traffic, orders, why = comm_volume(scenario), *_ranked(scenario)
     against = query.get("against", "")
     return {
         "title": mesh_line(scenario),
@@ -64,7 +64,7 @@ def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, aga
     known = against in names or not against
     words = "Requests a replica decodes in a step" if scenario.decodes else "Tokens a replica"
     return [
-        number_control("tokens", words, tokens or step_tokens(scenario), least=1),
+        number_control("tokens", words, tokens or real_tokens_per_replica(scenario), least=1),
         choice_control("mesh.order", "Order of the axes, fastest first", own, mine),
         choice_control(
             "against",
@@ -88,7 +88,7 @@ def _swaps(own: str, other: str) -> str:
     return f" (swaps {moved[0]} and {moved[1]})" if len(moved) == 2 else " (the same)" if not moved else ""
 
 
-def _axes(traffic: ExpectedTraffic) -> list[Block]:
+def _axes(traffic: CommVolume) -> list[Block]:
     lines = traffic.lines
     names = [f"{line_name(line.axis, line.part)}, a {line.per}" for line in lines]
     series = [

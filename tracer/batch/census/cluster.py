@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.batch.census.counts import Counts
-from tracer.batch.census.take import finish, need_numba, partial_note, plan_walk, slots_of
+from tracer.batch.census.take import finish, need_numba, partial_note, plan_census, slots_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.batch.census.homes import TokenHomes
     from tracer.batch.census.result import Census
-    from tracer.batch.census.run import Block, Progress, Walk
+    from tracer.batch.census.run import Block, CensusPlan, Progress
     from tracer.batch.picks.source import PickSource
     from tracer.scenario.scenario import Scenario
 
@@ -51,7 +51,7 @@ def cluster_census(
         ConfigError: when dask is not installed, nobody answers, or as ``take_census``.
     """
     need_numba()
-    walk, layers, notes = plan_walk(scenario, picks, homes, check_repeats=check_repeats)
+    walk, layers, notes = plan_census(scenario, picks, homes, check_repeats=check_repeats)
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
     blocks = walk.blocks(layers)
@@ -94,7 +94,7 @@ def _connected(scheduler: Any) -> Iterator[Any]:
 
 
 def _results(
-    client: Any, walk: Walk, blocks: list[Block], slots: list[tuple[int, ...]]
+    client: Any, walk: CensusPlan, blocks: list[Block], slots: list[tuple[int, ...]]
 ) -> Generator[tuple[int, Counts, int]]:
     """(slot, counts, blocks) of each task, in the order they finish; a finished task is forgotten at once."""
     from distributed import as_completed
@@ -122,7 +122,7 @@ def _results(
         client.cancel(list(tasks))
 
 
-def _shared(client: Any, walk: Walk) -> Any:
+def _shared(client: Any, walk: CensusPlan) -> Any:
     """The walk as an argument of tasks: a small one goes along with each.
 
     A big one, with a home for every token, is a task's result: not scattered data, so that what a lost
@@ -133,12 +133,12 @@ def _shared(client: Any, walk: Walk) -> Any:
     return client.submit(keep, walk, pure=False, retries=3)
 
 
-def keep(walk: Walk) -> Walk:
+def keep(walk: CensusPlan) -> CensusPlan:
     """The walk itself, as the result of a task."""
     return walk
 
 
-def count_some(walk: Walk, blocks: list[Block]) -> Counts:
+def count_some(walk: CensusPlan, blocks: list[Block]) -> Counts:
     """Counts of some blocks that share a slot; runs on a worker, in one thread."""
     tables = walk.tables[walk.key_of[blocks[0].layer]]
     counts = Counts.zeros(walk.layout, tables.slots)

@@ -21,7 +21,7 @@ class StageTraffic:
 
     ``copies [home, gpu]``: tokens with an expert on the GPU, the home's own included. ``picks [home,
     gpu]``: picks, one for each etp rank. ``sent [src, dst]``: messages out, through relays; ``back``:
-    messages of combine. ``ib_copies [home, island]``: messages that leave a home for another island.
+    messages of combine. ``ib_copies [home, nvlink_domain]``: messages that leave a home for another island.
     ``relayed [gpu]``: messages it forwards for others. ``load [expert]``, ``gpu_load [gpu]``: picks.
     ``straight``: messages that went straight for want of a relay. ``pulled [owner, puller]``: bytes of
     weights. ``rows [home]``: rows with picks; one of -1 alone (padding, or a cached position) is none.
@@ -58,23 +58,23 @@ def picks_by_member(group: GroupPlaces, targets: ExpertTargets, hist: Int64s) ->
 
 def add_ib(group: GroupPlaces, sent: Int64s, ib_copies: Int64s) -> None:
     """Add a group's messages between islands, ``sent [homes, members]``, to ``ib_copies``."""
-    outside = group.islands[:, None] != group.islands[None, :]
-    for member, island in enumerate(group.islands.tolist()):
-        ib_copies[group.positions, island] += np.where(outside[:, member], sent[:, member], 0)
+    outside = group.nvlink_domains[:, None] != group.nvlink_domains[None, :]
+    for member, nvlink_domain in enumerate(group.nvlink_domains.tolist()):
+        ib_copies[group.positions, nvlink_domain] += np.where(outside[:, member], sent[:, member], 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Counts of the layers that share a stage and a placement, by source rank (place in the stage).
 
-    ``gpus``: ``[sources, words * 64]`` tokens with an expert on the GPU of each bit; ``islands``:
-    ``[sources, lanes]`` tokens with an expert on each island; ``hist``: ``[sources, slots]`` picks that
-    each slot of the placement serves, in column 0 those of -1; ``tokens``: ``[sources]`` rows of picks
-    seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
+    ``gpus``: ``[sources, words * 64]`` tokens with an expert on the GPU of each bit; ``nvlink_domains``:
+    ``[sources, lanes]`` tokens with an expert on each NVLink domain; ``hist``: ``[sources, slots]`` picks
+    that each slot of the placement serves, in column 0 those of -1; ``tokens``: ``[sources]`` rows of
+    picks seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
     """
 
     gpus: Int64s
-    islands: Int64s
+    nvlink_domains: Int64s
     hist: Int64s
     tokens: Int64s
     blank: Int64s

@@ -45,7 +45,7 @@ def fixed_traffic(
                     pulled[place] += transfer.bytes * len(layers)
                 else:
                     (back if transfer.role == Role.PARTIAL else sent)[place] += rows[source]
-    ib_copies = np.zeros((layout.sources, scenario.cluster.islands), np.int64)
+    ib_copies = np.zeros((layout.sources, scenario.cluster.nvlink_domains), np.int64)
     for group in layout.groups[stage]:
         block = np.ix_(group.positions, group.positions)
         picks[block] = picks_by_member(group, targets, counts.hist)

@@ -42,7 +42,7 @@ def count_block(
     lane_bits: int,
     k_shape: Any,
     gpus: Ints,
-    islands: Ints,
+    nvlink_domains: Ints,
     hist: Ints,
 ) -> int:
     """Add a block of tokens to the counts; -1, or the flat index of a pick outside the experts.
@@ -80,8 +80,10 @@ def count_block(
             if positions is not None:
                 take_turns(positions, low, count, counts, turns)
             fill_masks(picks, low, count, positions, first, kind, turns, table, k_shape, tally, masks)
-            count_masks(masks, count, lane_bits, planes, carries, folded, islands[source])
-        empty_run(planes, starts[run + 1] - starts[run], lane_bits, carries, gpus[source], islands[source])
+            count_masks(masks, count, lane_bits, planes, carries, folded, nvlink_domains[source])
+        empty_run(
+            planes, starts[run + 1] - starts[run], lane_bits, carries, gpus[source], nvlink_domains[source]
+        )
         empty_tally(tally, hist[source])
     return -1
 
@@ -202,7 +204,13 @@ def fill_more(
 
 @njit(nogil=True, cache=True)
 def count_masks(
-    masks: Words, count: int, lane_bits: int, planes: Words, carries: Words, folded: Words, islands: Ints
+    masks: Words,
+    count: int,
+    lane_bits: int,
+    planes: Words,
+    carries: Words,
+    folded: Words,
+    nvlink_domains: Ints,
 ) -> None:
     """Count a chunk's masks by bit and by lane; lanes wider than a word are counted at once."""
     for word in range(masks.shape[0]):
@@ -217,11 +225,13 @@ def count_masks(
                 any_bit = np.uint64(0)
                 for word in range(lane * wide, (lane + 1) * wide):
                     any_bit |= masks[word, i]
-                islands[lane] += any_bit != np.uint64(0)
+                nvlink_domains[lane] += any_bit != np.uint64(0)
 
 
 @njit(nogil=True, cache=True)
-def empty_run(planes: Words, count: int, lane_bits: int, carries: Words, gpus: Ints, islands: Ints) -> None:
+def empty_run(
+    planes: Words, count: int, lane_bits: int, carries: Words, gpus: Ints, nvlink_domains: Ints
+) -> None:
     """Add the planes of one run of ``count`` tokens to its source's rows."""
     lanes = WORD_BITS // lane_bits
     counts = np.empty(WORD_BITS, np.int64)
@@ -231,7 +241,7 @@ def empty_run(planes: Words, count: int, lane_bits: int, carries: Words, gpus: I
             counts[:] = 0
             empty_planes(planes[1, word], count, carries, counts)
             for lane in range(lanes):
-                islands[word * lanes + lane] += counts[lane * lane_bits]
+                nvlink_domains[word * lanes + lane] += counts[lane * lane_bits]
 
 
 @njit(nogil=True, cache=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import indices_of, islands_of
+from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.scenario.plan import Contract, Sp
 from tracer.trip.hops.routes import tied_ep_ranks
 
@@ -43,7 +43,7 @@ class GroupPlaces:
 
     ranks: Int64s
     positions: Int64s
-    islands: Int64s
+    nvlink_domains: Int64s
     lanes: Int64s
     indices: Int64s
     ep_ranks: Int64s
@@ -168,13 +168,22 @@ def _stage_groups(scenario: Scenario) -> list[list[GroupPlaces]]:
     mesh = scenario.mesh
     found: list[list[GroupPlaces]] = [[] for _ in range(mesh.stages)]
     for ranks in mesh.groups("dispatch").astype(np.int64):
-        islands = islands_of(scenario.cluster, ranks)
+        nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)
         numbers: dict[int, int] = {}
-        lanes = np.array([numbers.setdefault(island, len(numbers)) for island in islands.tolist()], np.int64)
+        lanes = np.array(
+            [numbers.setdefault(nvlink_domain, len(numbers)) for nvlink_domain in nvlink_domains.tolist()],
+            np.int64,
+        )
         positions = np.array([mesh.position(rank) for rank in ranks.tolist()], np.int64)
         eps = mesh.coordinates_of(ranks)["ep"].astype(np.int64)
         group = GroupPlaces(
-            ranks, positions, islands, lanes, indices_of(scenario.cluster, ranks), eps, np.zeros_like(lanes)
+            ranks,
+            positions,
+            nvlink_domains,
+            lanes,
+            indices_of(scenario.cluster, ranks),
+            eps,
+            np.zeros_like(lanes),
         )
         found[mesh.stage_of(int(ranks[0]))].append(group)
     return found
@@ -188,7 +197,7 @@ def _with_bits(group: GroupPlaces, lane_bits: int) -> GroupPlaces:
         bits[member] = lane * lane_bits + taken[lane]
         taken[lane] += 1
     return GroupPlaces(
-        group.ranks, group.positions, group.islands, group.lanes, group.indices, group.ep_ranks, bits
+        group.ranks, group.positions, group.nvlink_domains, group.lanes, group.indices, group.ep_ranks, bits
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,13 +29,13 @@ def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
     ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy a GPU;
-    ``by_island`` of the copies between islands fall away with one copy an island.
+    ``by_nvlink_domain`` of the copies between islands fall away with one copy an island.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:
         ranks = census.scenario.mesh.stage_lists()[part.stage].astype(np.int64)
-        islands = islands_of(census.scenario.cluster, ranks)
-        outside = islands[:, None] != islands[None, :]
+        nvlink_domains = nvlink_domains_of(census.scenario.cluster, ranks)
+        outside = nvlink_domains[:, None] != nvlink_domains[None, :]
         traffic = part.traffic
         moved += int(traffic.picks.sum() - np.trace(traffic.picks))
         distinct += int(traffic.copies.sum() - np.trace(traffic.copies))
@@ -44,15 +44,15 @@ def saved(census: Census) -> dict[str, int]:
     return {"picks": moved, "by_gpu": moved - distinct, "by_island": between - leaving}
 
 
-def busiest_link(census: Census) -> dict[str, Any] | None:
+def busiest_census_link(census: Census) -> dict[str, Any] | None:
     """The rank, tier and direction that carry most time in dispatch; its bytes, time and the mean's."""
     cluster, world = census.scenario.cluster, census.scenario.mesh.world_size
     best: dict[str, Any] | None = None
     totals = {(tier, way): np.zeros(world, np.int64) for tier in ("nvlink", "ib") for way in ("out", "in")}
     for part in census.parts:
         ranks = census.scenario.mesh.stage_lists()[part.stage].astype(np.int64)
-        islands = islands_of(cluster, ranks)
-        outside = islands[:, None] != islands[None, :]
+        nvlink_domains = nvlink_domains_of(cluster, ranks)
+        outside = nvlink_domains[:, None] != nvlink_domains[None, :]
         for tier, mask in (("nvlink", ~outside), ("ib", outside)):
             moved = np.where(mask, part.traffic.sent, 0)
             totals[tier, "out"][ranks] += moved.sum(1)
@@ -102,7 +102,7 @@ def census_report(census: Census, *, by_layer: bool = False) -> dict[str, Any]:
         "balance": {"experts": balance(load), "gpus": balance(census.gpu_load)},
         "saved": saved(census),
         "straight_for_want_of_a_relay": census.straight,
-        "busiest_link": busiest_link(census),
+        "busiest_link": busiest_census_link(census),
         "crossings_per_token": crossings_per_token(census),
         "notes": list(census.notes),
     }
@@ -116,7 +116,7 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
     from tracer.display import format_bytes, format_seconds
 
     sent, back = census.bytes_by_tier("dispatch"), census.bytes_by_tier("combine")
-    word, kept, link = census.scenario.cluster.island_word, saved(census), busiest_link(census)
+    word, kept, link = census.scenario.cluster.domain_word, saved(census), busiest_census_link(census)
     lines = [
         ("tokens", f"{census.tokens:,} in {len(census.layers)} MoE layers, {census.picks:,} picks"),
         ("dispatch", f"{format_bytes(sent['nvlink'])} on NVLink, {format_bytes(sent['ib'])} over IB"),
@@ -125,7 +125,7 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
         (
             "de-duplication",
             f"{kept['picks']:,} picks leave home; one copy a GPU saves {kept['by_gpu']:,}, "
-            f"one a {word} {kept['by_island']:,} of what is left over IB",
+            f"one a {word} {kept['by_nvlink_domain']:,} of what is left over IB",
         ),
         ("loads by expert", _balance_text(census.load_by_expert)),
         ("loads by GPU", _balance_text(census.gpu_load)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracer.batch.census.counts import StageTraffic
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import islands_of
+from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.traffic.moe import RowBytes
@@ -104,8 +104,8 @@ class Census:
 
     @property
     def ib_copies(self) -> Int64s:
-        """Messages of dispatch that leave a home for another island ``[rank, island]``."""
-        total = np.zeros((self.scenario.mesh.world_size, self.scenario.cluster.islands), np.int64)
+        """Messages of dispatch that leave a home for another island ``[rank, nvlink_domain]``."""
+        total = np.zeros((self.scenario.mesh.world_size, self.scenario.cluster.nvlink_domains), np.int64)
         for part in self.parts:
             total[self._ranks[part.stage]] += part.traffic.ib_copies
         return total
@@ -149,9 +149,9 @@ class Census:
         """Messages inside islands and between them; ``name`` is ``sent``, ``back`` or ``pulled``."""
         totals = {"nvlink": 0, "ib": 0}
         for part in self.parts:
-            islands = islands_of(self.scenario.cluster, self._ranks[part.stage])
+            nvlink_domains = nvlink_domains_of(self.scenario.cluster, self._ranks[part.stage])
             matrix: Int64s = getattr(part.traffic, name)
-            crossing = int(matrix[islands[:, None] != islands[None, :]].sum())
+            crossing = int(matrix[nvlink_domains[:, None] != nvlink_domains[None, :]].sum())
             totals["ib"] += crossing
             totals["nvlink"] += int(matrix.sum()) - crossing
         return totals

@@ -63,7 +63,7 @@ class LayerTables:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class CensusPlan:
     """Picks, homes and tables of one census. ``key_of`` says which tables a layer of the model uses."""
 
     layout: CensusLayout
@@ -132,7 +132,7 @@ class Walk:
                 self.layout.lane_bits,
                 shape,
                 counts.gpus,
-                counts.islands,
+                counts.nvlink_domains,
                 counts.hist,
             )
             if bad >= 0:
@@ -188,7 +188,7 @@ def part_of(progress: Progress, part: int, parts: int) -> Progress:
 
 
 def count_blocks(
-    walk: Walk,
+    walk: CensusPlan,
     blocks: list[Block],
     *,
     slot_of: Callable[[Block], int],
@@ -203,7 +203,7 @@ def count_blocks(
     count early: the blocks that are begun are finished, and what is counted stands.
 
     Raises:
-        ConfigError: as :meth:`Walk.count`.
+        ConfigError: as :meth:`CensusPlan.count`.
     """
     turn, done, stopped = itertools.count(), itertools.count(1), threading.Event()
     counted: list[int] = []

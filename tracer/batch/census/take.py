@@ -8,7 +8,7 @@ from tracer.batch.census.counts import Counts
 from tracer.batch.census.homes import EvenHomes, GivenHomes, TokenHomes
 from tracer.batch.census.layout import CensusLayout, check_table_bytes
 from tracer.batch.census.result import Census, CensusPart
-from tracer.batch.census.run import LayerTables, Progress, Walk, count_blocks
+from tracer.batch.census.run import CensusPlan, LayerTables, Progress, count_blocks
 from tracer.batch.census.traffic import stage_traffic
 from tracer.batch.picks.source import WithShared
 from tracer.errors import ConfigError, whole_number
@@ -48,7 +48,7 @@ def take_census(
     """
     need_numba()
     whole_number("threads", threads)
-    walk, layers, notes = plan_walk(scenario, picks, homes, check_repeats=check_repeats)
+    walk, layers, notes = plan_census(scenario, picks, homes, check_repeats=check_repeats)
     slots = slots_of(walk, layers, by_layer=by_layer)
     totals = [Counts.zeros(walk.layout, walk.tables[walk.key_of[group[0]]].slots) for group in slots]
     where = {layer: slot for slot, group in enumerate(slots) for layer in group}
@@ -87,9 +87,9 @@ def need_numba() -> None:
         )  # fmt: skip
 
 
-def plan_walk(
+def plan_census(
     scenario: Scenario, picks: PickSource, homes: TokenHomes | None, *, check_repeats: bool = False
-) -> tuple[Walk, tuple[int, ...], tuple[str, ...]]:
+) -> tuple[CensusPlan, tuple[int, ...], tuple[str, ...]]:
     """(walk, layers of the model in the order of the picks, notes).
 
     Raises:
@@ -123,7 +123,7 @@ def plan_walk(
             tables.append(LayerTables(targets, layout.tables(layer, targets)))
             check_table_bytes(sum(table.bytes for table in tables))
         key_of[layer] = keys[key]
-    return Walk(layout, picks, homes, key_of, tuple(tables), check_repeats), layers, notes
+    return CensusPlan(layout, picks, homes, key_of, tuple(tables), check_repeats), layers, notes
 
 
 def _match_layers(
@@ -152,14 +152,16 @@ def _match_layers(
     )  # fmt: skip
 
 
-def slots_of(walk: Walk, layers: tuple[int, ...], *, by_layer: bool) -> list[tuple[int, ...]]:
+def slots_of(walk: CensusPlan, layers: tuple[int, ...], *, by_layer: bool) -> list[tuple[int, ...]]:
     """Layers that are counted together: those that share tables, or each alone."""
     if by_layer:
         return [(layer,) for layer in layers]
     return [tuple(layer for layer in layers if walk.key_of[layer] == key) for key in range(len(walk.tables))]
 
 
-def finish(walk: Walk, slots: list[tuple[int, ...]], totals: list[Counts], notes: tuple[str, ...]) -> Census:
+def finish(
+    walk: CensusPlan, slots: list[tuple[int, ...]], totals: list[Counts], notes: tuple[str, ...]
+) -> Census:
     """Fold the counts into a census."""
     layout = walk.layout
     parts = tuple(

@@ -29,9 +29,9 @@ def stage_traffic(
     stage, sources = layout.stage_of(layers[0]), layout.sources
     square = (sources, sources)
     copies, picks, sent = (np.zeros(square, np.int64) for _ in range(3))
-    ib_copies = np.zeros((sources, layout.scenario.cluster.islands), np.int64)
+    ib_copies = np.zeros((sources, layout.scenario.cluster.nvlink_domains), np.int64)
     relayed, straight = np.zeros(sources, np.int64), 0
-    hits = counts.gpus if layout.lane_bits == 1 else counts.islands
+    hits = counts.gpus if layout.lane_bits == 1 else counts.nvlink_domains
     for group in layout.groups[stage]:
         block = np.ix_(group.positions, group.positions)
         copies[block] = counts.gpus[group.positions][:, group.bits]
@@ -75,7 +75,7 @@ def _relay(
     for lane in range(group.lane_count):
         members = np.flatnonzero(group.lanes == lane)
         member_of = {int(group.indices[member]): int(member) for member in members}
-        there, island = group.positions[members], int(group.islands[members[0]])
+        there, nvlink_domain = group.positions[members], int(group.nvlink_domains[members[0]])
         for home, source in enumerate(group.positions.tolist()):
             row = copies[home, members]
             relay = member_of.get(int(group.indices[home]))
@@ -83,11 +83,11 @@ def _relay(
                 sent[source, there] += np.where(members == home, 0, row)
             elif relay is None:
                 straight += int(row.sum())
-                ib_copies[source, island] += row.sum()
+                ib_copies[source, nvlink_domain] += row.sum()
                 sent[source, there] += row
             else:
                 middle = group.positions[relay]
-                ib_copies[source, island] += hits[home, lane]
+                ib_copies[source, nvlink_domain] += hits[home, lane]
                 sent[source, middle] += hits[home, lane]
                 forwarded = np.where(members == relay, 0, row)
                 sent[middle, there] += forwarded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
     check_heads,
     ep_no_factor,
@@ -16,7 +17,6 @@ from tracer.frameworks.deepspeed.checks import check_sizes
 from tracer.frameworks.deepspeed.sizes import Sizes, resolve
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
-from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -63,16 +63,16 @@ def _expert_grid(request: Request, sizes: Sizes) -> RankGrid:
     return grid(lane=sizes.tp, ep=sizes.ep, edp=edp, pipe=sizes.pp)
 
 
-def _groups(request: Request, sizes: Sizes, dense: RankGrid, expert: RankGrid) -> dict[str, Walk]:
+def _groups(request: Request, sizes: Sizes, dense: RankGrid, expert: RankGrid) -> dict[str, AxisGroups]:
     """Groups under the names of the topology (pipe data model) and of groups.py."""
-    found = {name: Walk(dense, (name,)) for name in ("model", "data", "pipe")}
+    found = {name: AxisGroups(dense, (name,)) for name in ("model", "data", "pipe")}
     found |= {"tp": found["model"], "dp": found["data"], "dense_dp": found["data"]}
-    found |= {"ep": Walk(expert, ("ep",)), "edp": Walk(expert, ("edp",))}
+    found |= {"ep": AxisGroups(expert, ("ep",)), "edp": AxisGroups(expert, ("edp",))}
     if sizes.sp > 1:
-        found |= {"sp": Walk(dense, ("sp",)), "sp-dp": Walk(dense, ("sp", "data"))}
+        found |= {"sp": AxisGroups(dense, ("sp",)), "sp-dp": AxisGroups(dense, ("sp", "data"))}
     hpz = request.settings.size("zero_hpz_partition_size")
     if hpz > 1:
-        found["zero_hpz"] = Walk(grid(hpz=hpz, rest=sizes.world // hpz), ("hpz",))
+        found["zero_hpz"] = AxisGroups(grid(hpz=hpz, rest=sizes.world // hpz), ("hpz",))
     return found
 
 
@@ -84,9 +84,9 @@ def _plan(sizes: Sizes) -> dict[str, object]:
     return plan | {"contract": "ep", "dispatch": "low_latency"}
 
 
-def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: Walk) -> list[Note]:
+def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: AxisGroups) -> list[Note]:
     settings = request.settings
-    notes = node_notes(request, Walk(dense, ("model",)), settings.name(sizes.tp_dest), ep)
+    notes = node_notes(request, AxisGroups(dense, ("model",)), settings.name(sizes.tp_dest), ep)
     notes += ep_no_factor("DeepSpeed", "tp*pp*dp", sizes.ep, sizes.world)
     notes += not_contiguous(
         ep,

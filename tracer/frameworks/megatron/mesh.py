@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View
 from tracer.frameworks.common import (
     check_heads,
     ep_no_factor,
@@ -28,7 +29,6 @@ from tracer.frameworks.megatron.checks import (
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
-from tracer.frameworks.walks import View, Walk
 from tracer.mesh.grid import RankGrid
 
 if TYPE_CHECKING:
@@ -95,30 +95,33 @@ def rank_generator(
     return RankGrid(names, tuple(sizes[name] for name in names))
 
 
-def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, Walk]:
+def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, AxisGroups]:
     """Every group of initialize_model_parallel, members ascending."""
     found = {name: _walk(dense, name) for name in ("tp", "cp", "dp", "pp", *_DENSE_SETS)}
     found |= {name: _walk(expert, name) for name in ("ep", "etp", "edp", *_EXPERT_SETS)}
-    found["embd"] = Walk(dense, ("pp",), ends=(0, -1))
-    found["pos_embd"] = Walk(dense, ("pp",), ends=(0,))
+    found["embd"] = AxisGroups(dense, ("pp",), ends=(0, -1))
+    found["pos_embd"] = AxisGroups(dense, ("pp",), ends=(0,))
     levels = settings.whole_list("hierarchical_context_parallel_sizes")
     if levels:
         split = _split(dense, "cp", {f"l{i}": size for i, size in enumerate(levels, 1)})
-        found |= {f"hierarchical_cp_l{i}": Walk(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
+        found |= {f"hierarchical_cp_l{i}": AxisGroups(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
     instances = settings.size("num_distributed_optimizer_instances")
     if instances > 1 and dense.size_of("dp") % instances == 0 and _before(dense, "cp", "dp"):
         split = _split(dense, "dp", {"dp": dense.size_of("dp") // instances, "instances": instances})
         found["intra_dp_cp"] = _walk(split, "dp-cp")
-        found["inter_dp_cp"] = Walk(split, ("instances",))
+        found["inter_dp_cp"] = AxisGroups(split, ("instances",))
     if instances > 1:
         split = _split(expert, "edp", {"edp": expert.size_of("edp") // instances, "instances": instances})
-        found["intra_edp"], found["inter_edp"] = Walk(split, ("edp",)), Walk(split, ("instances",))
+        found["intra_edp"], found["inter_edp"] = (
+            AxisGroups(split, ("edp",)),
+            AxisGroups(split, ("instances",)),
+        )
     return found
 
 
-def _walk(grid: RankGrid, names: str) -> Walk:
+def _walk(grid: RankGrid, names: str) -> AxisGroups:
     """A group over a set of axes, its members ascending."""
-    return Walk(grid, tuple(sorted(names.split("-"), key=grid.index)))
+    return AxisGroups(grid, tuple(sorted(names.split("-"), key=grid.index)))
 
 
 def _before(grid: RankGrid, first: str, second: str) -> bool:

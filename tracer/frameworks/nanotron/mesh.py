@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import check_heads, linear, node_notes
 from tracer.frameworks.nanotron.checks import CP, EP, check_sizes
 from tracer.frameworks.settings import Reading
-from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -28,8 +28,12 @@ def read(request: Request) -> Reading:
     check_sizes(request, world, tp=tp, cp=cp, dp=dp or max(1, world // (tp * cp * pp)), pp=pp, ep=ep)
     ranks = grid(tp=tp, cp=cp, dp=world // (tp * cp * pp), pp=pp)
     check_heads(request, "tp", tp, "num_attention_heads ({heads}) must be divisible by tp ({tp})")
-    groups = {name: Walk(ranks, (name,)) for name in ("tp", "cp", "dp", "pp")}
-    groups |= {"mp": Walk(ranks, ("tp", "pp")), "dp_cp": Walk(ranks, ("cp", "dp")), "ep": Walk(ranks, ())}
+    groups = {name: AxisGroups(ranks, (name,)) for name in ("tp", "cp", "dp", "pp")}
+    groups |= {
+        "mp": AxisGroups(ranks, ("tp", "pp")),
+        "dp_cp": AxisGroups(ranks, ("cp", "dp")),
+        "ep": AxisGroups(ranks, ()),
+    }
     scattered = settings.text("tp_mode").upper() == "REDUCE_SCATTER" and tp > 1
     return Reading(
         View(ranks, {axis: (axis,) for axis in ("tp", "cp", "dp", "pp")}),

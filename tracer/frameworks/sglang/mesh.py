@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
     check_heads,
     ep_all_reduce,
@@ -19,7 +20,6 @@ from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
 from tracer.frameworks.sglang.sizes import Sizes, resolve
-from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -69,20 +69,22 @@ def _check_world(request: Request, sizes: Sizes) -> None:
         )
 
 
-def _groups(attention: RankGrid, moe: RankGrid, sizes: Sizes) -> dict[str, Walk]:
+def _groups(attention: RankGrid, moe: RankGrid, sizes: Sizes) -> dict[str, AxisGroups]:
     """SGLang's groups. Attention DP has none of its own: its peers meet in the TP group."""
     lanes = grid(dcp=sizes.dcp, rest=attention.size // sizes.dcp)
     # Where CP ranks outnumber MoE DP ranks they must share tokens: the name moe_dp is then the CP group.
-    moe_dp = Walk(attention, ("attn_cp",)) if sizes.attn_cp > sizes.moe_dp else Walk(moe, ("moe_dp",))
+    moe_dp = (
+        AxisGroups(attention, ("attn_cp",)) if sizes.attn_cp > sizes.moe_dp else AxisGroups(moe, ("moe_dp",))
+    )
     return {
-        "tp": Walk(attention, ("attn_tp", "attn_cp", "attn_dp")),
-        "attn_tp": Walk(attention, ("attn_tp",)),
-        "attn_cp": Walk(attention, ("attn_cp",)),
-        "dcp": Walk(lanes, ("dcp",)),
-        "moe_tp": Walk(moe, ("moe_tp",)),
-        "moe_ep": Walk(moe, ("moe_ep",)),
+        "tp": AxisGroups(attention, ("attn_tp", "attn_cp", "attn_dp")),
+        "attn_tp": AxisGroups(attention, ("attn_tp",)),
+        "attn_cp": AxisGroups(attention, ("attn_cp",)),
+        "dcp": AxisGroups(lanes, ("dcp",)),
+        "moe_tp": AxisGroups(moe, ("moe_tp",)),
+        "moe_ep": AxisGroups(moe, ("moe_ep",)),
         "moe_dp": moe_dp,
-        "pp": Walk(attention, ("pp",)),
+        "pp": AxisGroups(attention, ("pp",)),
     }
 
 
@@ -132,8 +134,8 @@ def _stages(request: Request, pp: int) -> dict[str, object]:
     return {}
 
 
-def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: Walk) -> list[Note]:
-    stage = Walk(attention, ("attn_tp",))
+def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: AxisGroups) -> list[Note]:
+    stage = AxisGroups(attention, ("attn_tp",))
     notes = node_notes(request, stage, request.settings.name(TP), ep)
     notes += ep_no_factor("SGLang", "dp_size*tp_size*pp_size", sizes.ep, sizes.world)
     notes += not_contiguous(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
     check_heads,
     ep_all_reduce,
@@ -17,7 +18,6 @@ from tracer.frameworks.settings import Reading
 from tracer.frameworks.tensorrt_llm.checks import check_sizes
 from tracer.frameworks.tensorrt_llm.flags import CLUSTER, MOE_EP, MOE_TP, TP
 from tracer.frameworks.tensorrt_llm.sizes import Sizes, resolve, tp_before_cp
-from tracer.frameworks.walks import View, Walk, grid
 from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def _expert_view(sizes: Sizes, expert: RankGrid) -> View:
     return View(expert, {"etp": ("moe_tp",), "ep": ("moe_ep", "moe_cluster"), "edp": ("lane", "worker")})
 
 
-def _groups(sizes: Sizes, dense: RankGrid, expert: RankGrid) -> dict[str, Walk]:
+def _groups(sizes: Sizes, dense: RankGrid, expert: RankGrid) -> dict[str, AxisGroups]:
     """Mapping's groups under its names."""
-    found = {name: Walk(dense, (name,)) for name in ("tp", "cp", "pp")}
-    found |= {name: Walk(expert, (name,)) for name in ("moe_tp", "moe_ep", "moe_cluster")}
+    found = {name: AxisGroups(dense, (name,)) for name in ("tp", "cp", "pp")}
+    found |= {name: AxisGroups(expert, (name,)) for name in ("moe_tp", "moe_ep", "moe_cluster")}
     if sizes.dwdp > 1:
-        found["dwdp"] = Walk(expert, ("dwdp",))
+        found["dwdp"] = AxisGroups(expert, ("dwdp",))
     return found
 
 
@@ -141,7 +141,7 @@ def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]
     return plan | {"contract": "ag_rs"}, notes
 
 
-def _notes(request: Request, sizes: Sizes, tp: Walk, ep: Walk, old: bool) -> list[Note]:
+def _notes(request: Request, sizes: Sizes, tp: AxisGroups, ep: AxisGroups, old: bool) -> list[Note]:
     notes = node_notes(request, tp, request.settings.name(TP), ep)
     if sizes.cp > 1 and sizes.tp > 1:
         notes.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import check_heads, ep_no_factor, experts_unknown, linear, node_notes
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
@@ -19,7 +20,6 @@ from tracer.frameworks.torchtitan.checks import (
     check_experts,
     check_world,
 )
-from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -66,7 +66,7 @@ def _world(request: Request, product: int, shard: int) -> int:
     return request.need_gpus("torchtitan")
 
 
-def _groups(dense: RankGrid, sparse: RankGrid) -> dict[str, Walk]:
+def _groups(dense: RankGrid, sparse: RankGrid) -> dict[str, AxisGroups]:
     """Every mesh dimension under its name."""
     batch = ("dp_shard", "dp_replicate")
     sets = {
@@ -80,10 +80,10 @@ def _groups(dense: RankGrid, sparse: RankGrid) -> dict[str, Walk]:
         "tp": ("tp",),
         "pp": ("pp",),
     }
-    found = {name: Walk(dense, axes) for name, axes in sets.items()}
-    found |= {"ep": Walk(sparse, ("ep",)), "efsdp": Walk(sparse, ("efsdp",))}
+    found = {name: AxisGroups(dense, axes) for name, axes in sets.items()}
+    found |= {"ep": AxisGroups(sparse, ("ep",)), "efsdp": AxisGroups(sparse, ("efsdp",))}
     if sparse.size_of("etp") > 1:
-        found["etp"] = Walk(sparse, ("etp",))
+        found["etp"] = AxisGroups(sparse, ("etp",))
     return found
 
 
@@ -105,9 +105,9 @@ def _plan(request: Request, *, tp: int, etp: int, ep: int) -> dict[str, object]:
     return plan | {"contract": "ep", "dispatch": "low_latency"}
 
 
-def _notes(request: Request, dense: RankGrid, ep_walk: Walk, ep: int) -> list[Note]:
+def _notes(request: Request, dense: RankGrid, ep_walk: AxisGroups, ep: int) -> list[Note]:
     settings = request.settings
-    notes = node_notes(request, Walk(dense, ("tp",)), settings.name(TP), ep_walk)
+    notes = node_notes(request, AxisGroups(dense, ("tp",)), settings.name(TP), ep_walk)
     notes += ep_no_factor("torchtitan", "dp_replicate*dp_shard*cp*tp*pp", ep, dense.size)
     if settings.size(SHARD) == -1:
         notes.append(

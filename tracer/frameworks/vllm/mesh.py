@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import ep_all_reduce, experts_unknown, node_notes, not_contiguous
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
@@ -17,7 +18,6 @@ from tracer.frameworks.vllm.flags import (
     REMOVED_BACKENDS,
     SPLIT_BACKENDS,
 )
-from tracer.frameworks.walks import View, Walk, grid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -100,17 +100,17 @@ def _idle(world: int, gpus: int) -> Note:
     )
 
 
-def _groups(ranks: RankGrid, sizes: _Sizes, request: Request) -> dict[str, Walk]:
+def _groups(ranks: RankGrid, sizes: _Sizes, request: Request) -> dict[str, AxisGroups]:
     """The groups under vLLM's names; the EP group exists for every model with experts."""
-    found = {name: Walk(ranks, (name,)) for name in ("tp", "pcp", "pp", "dp")}
+    found = {name: AxisGroups(ranks, (name,)) for name in ("tp", "pcp", "pp", "dp")}
     if sizes.pcp == 1:
         lanes = grid(dcp=sizes.dcp, rest=ranks.size // sizes.dcp)
-        found["dcp"] = Walk(lanes, ("dcp",))
+        found["dcp"] = AxisGroups(lanes, ("dcp",))
     else:  # the table is transposed, so that DCP walks PCP before TP
         axes = {1: (), sizes.pcp: ("pcp",)}.get(sizes.dcp, ("pcp", "tp"))
-        found["dcp"] = Walk(ranks, axes)
+        found["dcp"] = AxisGroups(ranks, axes)
     if request.model is None or request.model.experts is not None:
-        found["ep"] = Walk(ranks, ("tp", "pcp", "dp"))
+        found["ep"] = AxisGroups(ranks, ("tp", "pcp", "dp"))
     return found
 
 
@@ -198,9 +198,9 @@ def _stages(request: Request, pp: int) -> dict[str, object]:
     return {"stage_layers": stages}
 
 
-def _layout_notes(request: Request, sizes: _Sizes, ep: Walk, ranks: RankGrid) -> list[Note]:
+def _layout_notes(request: Request, sizes: _Sizes, ep: AxisGroups, ranks: RankGrid) -> list[Note]:
     settings = request.settings
-    notes = node_notes(request, Walk(ranks, ("tp",)), settings.name(TP), ep)
+    notes = node_notes(request, AxisGroups(ranks, ("tp",)), settings.name(TP), ep)
     notes += not_contiguous(
         ep,
         "PP lies inside DP, so a stage's ranks are spread over the replicas",

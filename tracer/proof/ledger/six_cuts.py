@@ -10,7 +10,7 @@ from tracer.proof.ledger.line import Check, LedgerLine, Verdict, near
 from tracer.scenario.files import load_scenario
 from tracer.traffic.chance import HitChance
 from tracer.traffic.orders import with_order
-from tracer.traffic.traffic import expected_traffic
+from tracer.traffic.traffic import comm_volume
 from tracer.trip.trip import take_trip
 
 SOURCE = "One token, 32 GPUs, six parallelisms"
@@ -117,7 +117,7 @@ def ib_share() -> LedgerLine:
     td = scenario.landing.padded * scenario.need_model().need("hidden", "size a row")
     values = []
     for order in ("tp-cp-dp-pp", "tp-cp-pp-dp"):
-        line = expected_traffic(with_order(scenario, order)).axis("ep")
+        line = comm_volume(with_order(scenario, order)).axis("ep")
         values.append(line.ib_elements / td if line is not None else 0.0)
     chance = HitChance(32, 2).of_count(16)
     return LedgerLine(
@@ -131,7 +131,7 @@ def ib_share() -> LedgerLine:
 
 def relative_times() -> LedgerLine:
     """EP, PP and CP against TP's time."""
-    traffic = expected_traffic(load_scenario("six-cuts"))
+    traffic = comm_volume(load_scenario("six-cuts"))
     data = traffic.to_dict()["axes"]
     ep, cp = data["ep"]["ratio_to_tp"], data["cp"]["ratio_to_tp"]
     layer, send = data["pp"]["ratio_to_tp_per_layer"], data["pp"]["ratio_to_tp_per_send"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracer.model.weight_format import WeightFormat
-from tracer.proof.published.comparison import Comparison
+from tracer.proof.published.comparison import PublishedComparison
 from tracer.proof.published.deepep import compare_deepep
 from tracer.proof.published.dwdp import (
     compare_breakdown,
@@ -22,7 +22,7 @@ DEEPEP_PROFILES = {
 }
 
 
-def all_comparisons() -> tuple[Comparison, ...]:
+def all_comparisons() -> tuple[PublishedComparison, ...]:
     """Links at peak and at fitted rates, then tokens against weights."""
     links = [
         compare_deepep(name, profile)
@@ -44,7 +44,7 @@ def all_comparisons() -> tuple[Comparison, ...]:
     return (*links, *collectives, *weights, *serving)
 
 
-def summary(comparisons: tuple[Comparison, ...]) -> str:
+def summary(comparisons: tuple[PublishedComparison, ...]) -> str:
     """One line a table: median and worst error."""
     width = max(len(each.title) for each in comparisons)
     lines = [f"{'':<{width}}  median   worst  rows"]

@@ -24,7 +24,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PublishedComparison:
     """A published set and our figures for it; ``print`` shows the table with median and worst error.
 
     ``assumptions`` say whose rates were used and whether these very rows were fitted.

@@ -12,7 +12,7 @@ from tracer.mesh.hardware import hardware_preset
 from tracer.mesh.mesh import Mesh
 from tracer.model.dtype import Dtypes, dispatch_row_bytes
 from tracer.model.spec import ModelSpec
-from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import published
 from tracer.scenario.placement import Placement
 from tracer.scenario.plan import Plan
@@ -116,16 +116,21 @@ def _counted_copies(scenario: Scenario) -> float:
     chance = HitChance.of_model(model)
     placement = scenario.placement_of(1)
     ranks = range(mesh.world_size)
-    if cluster.islands == 1:
+    if cluster.nvlink_domains == 1:
         return sum(chance.of_set(placement.experts_of(rank)) for rank in ranks)
     sets = [
-        [e for rank in ranks if cluster.island_of(rank) == island for e in placement.experts_of(rank)]
-        for island in range(cluster.islands)
+        [
+            e
+            for rank in ranks
+            if cluster.nvlink_domain_of(rank) == nvlink_domain
+            for e in placement.experts_of(rank)
+        ]
+        for nvlink_domain in range(cluster.nvlink_domains)
     ]
     return sum(chance.of_set(held) for held in sets)
 
 
-def compare_deepep(name: str, profile: str = PEAK) -> Comparison:
+def compare_deepep(name: str, profile: str = PEAK) -> PublishedComparison:
     """A set beside our times in µs, at peak rates or at a profile's.
 
     Raises:
@@ -138,7 +143,7 @@ def compare_deepep(name: str, profile: str = PEAK) -> Comparison:
     rows = tuple(
         Row(each.name, each.seconds * 1e6, each.predicted(rates) * 1e6, "µs") for each in exchanges(name)
     )
-    return Comparison(
+    return PublishedComparison(
         f"DeepEP, {name.removeprefix('deepep_').replace('_', ' ')}: {profile} rates",
         data["source"],
         f"{data['setting']}; {data['hardware']}",

@@ -9,9 +9,9 @@ from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
 from tracer.model.weight_format import WeightFormat
-from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import published
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.operators import dense_layer
 from tracer.timing.roofline import layer_time
 from tracer.timing.weights.group import MoeGroup
@@ -47,10 +47,10 @@ def source_group(copies: str = "picks", output_weights: WeightFormat | None = No
 def source_contests(group: MoeGroup | None = None, *, plain: bool = False) -> tuple[LayerContest, ...]:
     """One prompt a rank at each published length."""
     group = group or source_group()
-    return tuple(contest(group, Batch.prompts(length), plain=plain) for length in LENGTHS)
+    return tuple(contest(group, TimedBatch.prompts(length), plain=plain) for length in LENGTHS)
 
 
-def compare_window(*, plain: bool = True, output_weights: WeightFormat | None = None) -> Comparison:
+def compare_window(*, plain: bool = True, output_weights: WeightFormat | None = None) -> PublishedComparison:
     """T_compute / T_prefetch: with ``plain``, the larger of all compute and all memory of a layer."""
     group = source_group(output_weights=output_weights)
     roof = "the larger of compute and memory, a layer" if plain else "the larger of the two, an operator"
@@ -63,7 +63,7 @@ def compare_window(*, plain: bool = True, output_weights: WeightFormat | None = 
     )
 
 
-def compare_speedup(copies: str = "picks", *, plain: bool = False) -> Comparison:
+def compare_speedup(copies: str = "picks", *, plain: bool = False) -> PublishedComparison:
     """T_DEP / T_DWDP, tokens counted by ``copies``: ``picks``, ``distinct`` GPUs, or ``all`` ranks."""
     words = {
         "picks": "every pick is sent (3/4 leave the GPU)",
@@ -79,21 +79,21 @@ def compare_speedup(copies: str = "picks", *, plain: bool = False) -> Comparison
     )
 
 
-def _table(title: str, column: str, ours: list[float], assumptions: str) -> Comparison:
+def _table(title: str, column: str, ours: list[float], assumptions: str) -> PublishedComparison:
     data = published("dwdp")
     rows = tuple(
         Row(f"{row['prompt']:,} tokens", row[column], value, "ratio")
         for row, value in zip(data["roofline"]["rows"], ours, strict=True)
     )
-    return Comparison(title, data["source"], data["roofline"]["setting"], assumptions, rows)
+    return PublishedComparison(title, data["source"], data["roofline"]["setting"], assumptions, rows)
 
 
-def breakdown_batch() -> Batch:
+def breakdown_batch() -> TimedBatch:
     """A pass of 32,768 tokens as four prompts of 8,192; the source's lengths vary from 80 % of that."""
-    return Batch.prompts(8192, 4)
+    return TimedBatch.prompts(8192, 4)
 
 
-def compare_breakdown() -> Comparison:
+def compare_breakdown() -> PublishedComparison:
     """One context iteration in ms (printed as µs at the source), DEP and DWDP, category by category.
 
     Published times are of kernels; ours are peak rates, a floor.
@@ -111,10 +111,12 @@ def compare_breakdown() -> Comparison:
         "(norms, routing, quantization), no contention; iteration is the sum of what is predicted"
     )
     setting = f"{data['breakdown']['setting']}; {data['breakdown']['unit_note']}"
-    return Comparison("DWDP, one context iteration", data["source"], setting, assumptions, tuple(rows))
+    return PublishedComparison(
+        "DWDP, one context iteration", data["source"], setting, assumptions, tuple(rows)
+    )
 
 
-def context_iteration(batch: Batch) -> dict[str, dict[str, float]]:
+def context_iteration(batch: TimedBatch) -> dict[str, dict[str, float]]:
     """Seconds of each category of one context pass over all layers, by contract; ``batch`` is a rank's."""
     group = source_group("distinct", WeightFormat.NVFP4)
     found = contest(group, batch)
@@ -156,7 +158,7 @@ def attention_slowdown() -> float:
     return float(row["dwdp"] / row["dep"])
 
 
-def compare_synchronization() -> Comparison:
+def compare_synchronization() -> PublishedComparison:
     """Waiting at rendezvous with a CV of 20 %: ours when all of the time varies with length."""
     data = published("dwdp")
     sync = data["synchronization"]
@@ -169,7 +171,7 @@ def compare_synchronization() -> Comparison:
         f"simulated: {ours}; normal lengths, one rendezvous a pass. A smaller part that varies waits less: "
         f"70 % gives {waiting_share(sync['ranks'], sync['cv'], variable_share=0.7).share:.1%}"
     )
-    return Comparison("DWDP, synchronization", data["source"], sync["setting"], assumptions, rows)
+    return PublishedComparison("DWDP, synchronization", data["source"], sync["setting"], assumptions, rows)
 
 
 def sglang_prefill() -> dict[str, Any]:

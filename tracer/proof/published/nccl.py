@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.display import format_bytes
 from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
-from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import nccl_table, published
 from tracer.timing.collectives import busbw_factor, collective_seconds
 from tracer.timing.rates import PEAK, CollectiveFit, fit_two_lines, profile
@@ -14,7 +14,7 @@ GROUPS = (2, 4, 8)
 KINDS = ("all_reduce", "all_gather")
 
 
-def compare_nccl(kind: str, profile_name: str = PEAK) -> Comparison:
+def compare_nccl(kind: str, profile_name: str = PEAK) -> PublishedComparison:
     """All sizes and groups of a collective beside our times in µs.
 
     With a fitted profile only the sizes are shown that the fit has not seen.
@@ -36,7 +36,7 @@ def compare_nccl(kind: str, profile_name: str = PEAK) -> Comparison:
         if profile_name == PEAK
         else "the faster of two lines, fitted on every other size; errors of the sizes in between"
     )
-    return Comparison(
+    return PublishedComparison(
         f"NCCL {kind.replace('_', '-')}: {profile_name} rates",
         data["source"],
         f"{data['setting']}; {data['hardware']}",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tracer.proof.published.comparison import Comparison, Row
+from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.dwdp import breakdown_batch, context_iteration
 from tracer.proof.published.measurements import published
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.weights.serving import ContextStage, Served, serve
 
 MODES = ("DEP", "DWDP")
@@ -78,7 +78,9 @@ def context_passes(mode: str, passes: str) -> tuple[float, ...]:
     The measured ratio is the source's own context-only iteration over ours for the same pass.
     """
     most = range(1, published("dwdp")["serving"]["prompts_a_pass"] + 1)
-    ours = [context_iteration(Batch.prompts(_prompt_length(), count))[mode]["iteration"] for count in most]
+    ours = [
+        context_iteration(TimedBatch.prompts(_prompt_length(), count))[mode]["iteration"] for count in most
+    ]
     return tuple(seconds * (_measured_ratio(mode) if passes == "measured" else 1.0) for seconds in ours)
 
 
@@ -124,7 +126,7 @@ def _requests_per_s(point: ServingPoint, mode: str, passes: str) -> float:
     return point.requests / (ttft + generation_seconds(point, mode))
 
 
-def compare_serving(what: str, passes: str = "peak") -> Comparison:
+def compare_serving(what: str, passes: str = "peak") -> PublishedComparison:
     """``what`` is ``tps_gpu`` (the gain) or ``ttft`` (both columns); ``passes`` one of :data:`PASSES`.
 
     The gain may also be had with ``passes`` ``stated``: from the published first token.
@@ -140,7 +142,7 @@ def compare_serving(what: str, passes: str = "peak") -> Comparison:
     )
     source = f"{data['source']}; {data['serving']['matrix']}"
     name = f"DWDP serving, {title} ({short})"
-    return Comparison(name, source, data["serving"]["setting"], assumptions, tuple(rows))
+    return PublishedComparison(name, source, data["serving"]["setting"], assumptions, tuple(rows))
 
 
 def _rows(point: ServingPoint, what: str, passes: str) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tracer.mesh.cluster import Link
 from tracer.proof.published.dwdp import copy_rate, sglang_prefill, source_group
 from tracer.proof.published.serving import MODES, predicted, serving_points, tps_gpu_gain
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.weights.buffers import run_pass
 from tracer.timing.weights.contention import SLICE_BYTES, Stretch, stretch
 from tracer.timing.weights.crossover import crossover_table
@@ -51,7 +51,7 @@ def stretches(group: MoeGroup, window_seconds: float, trials: int = 100) -> tupl
 
 def contention_lines(group: MoeGroup) -> Iterator[str]:
     """A short window (16,384 tokens a pass, as where the source gained 8 %), copies at the measured rate."""
-    found = contest(group, Batch.prompts(4096, 4))
+    found = contest(group, TimedBatch.prompts(4096, 4))
     copy = group.remote_bytes / copy_rate()
     whole, sliced = stretches(group, max(found.dwdp_compute, copy))
     attention = sum(found.dwdp.of(name) for name in _ATTENTION)

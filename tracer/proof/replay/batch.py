@@ -24,7 +24,7 @@ NO_PICKS: Mapping[int, tuple[int, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ReplayBatch:
     """The rows of a step, ascending by id; every array is ``[rows]`` int64 unless said.
 
     A prompt's token has id ``replica · span + position``; padding and dummy rows have the negative id
@@ -47,7 +47,7 @@ class Batch:
     to_head: BoolArray
 
     @classmethod
-    def of(cls, scenario: Scenario, prompts: Sequence[int] | None, seed: int, room: int = 0) -> Batch:
+    def of(cls, scenario: Scenario, prompts: Sequence[int] | None, seed: int, room: int = 0) -> ReplayBatch:
         """Prompts of a scenario: all of its length, or one length a replica (0: idle).
 
         Ids leave ``room`` for so many new tokens a prompt. An idle replica runs a dummy batch: one row on
@@ -156,7 +156,9 @@ def _words(scenario: Scenario, lengths: Sequence[int], span: int, seed: int) -> 
     )
 
 
-def decode_batch(scenario: Scenario, prompts: Sequence[int], span: int, words: Mapping[int, int]) -> Batch:
+def decode_batch(
+    scenario: Scenario, prompts: Sequence[int], span: int, words: Mapping[int, int]
+) -> ReplayBatch:
     """The step at the scenario's position: one request a replica with a prompt, in the scenario's slot.
 
     ``words`` are the tokens that enter, by replica. All other slots of every CP rank's padded batch hold
@@ -176,6 +178,6 @@ def decode_batch(scenario: Scenario, prompts: Sequence[int], span: int, words: M
                 rows.append((token, replica, position, cp, place, landing.padded, home, word, int(real)))
     columns = np.array(sorted(rows), dtype=np.int64).T
     ids, replicas, positions, cps, places, share, homes, tokens, read = columns
-    return Batch(
+    return ReplayBatch(
         tuple(prompts), span, ids, replicas, positions, cps, places, share, homes, tokens, read.astype(bool)
     )

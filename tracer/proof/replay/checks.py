@@ -11,7 +11,7 @@ from tracer.proof.replay.one_device import run_one_device
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.batch import Batch
+    from tracer.proof.replay.batch import ReplayBatch
     from tracer.proof.replay.checkpoint import Checkpoint
     from tracer.proof.replay.gates import Gates
     from tracer.proof.replay.machine import Gpu
@@ -61,7 +61,7 @@ class Checks:
     tokens: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, scenario: Scenario, batch: Batch, checkpoint: Checkpoint) -> Checks:
+    def of(cls, scenario: Scenario, batch: ReplayBatch, checkpoint: Checkpoint) -> Checks:
         """One device's outputs of every prompt, by replica."""
         model, outputs = scenario.need_model(), {}
         for replica, length in enumerate(batch.prompts):

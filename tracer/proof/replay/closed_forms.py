@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.scenario.plan import Contract
 from tracer.scenario.step import with_tokens
-from tracer.traffic.traffic import expected_traffic
+from tracer.traffic.traffic import comm_volume
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
     if len(shares) > 1:
         return ()
     tokens = shares.pop() * run.scenario.mesh.size_of("cp")
-    lines = expected_traffic(with_tokens(run.scenario, tokens)).lines
+    lines = comm_volume(with_tokens(run.scenario, tokens)).lines
     return tuple(form for line in lines for form in _forms(run, line))
 
 

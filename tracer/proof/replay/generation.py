@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError, whole_number
-from tracer.proof.replay.batch import Batch, decode_batch
+from tracer.proof.replay.batch import ReplayBatch, decode_batch
 from tracer.proof.replay.checkpoint import draw_checkpoint
 from tracer.proof.replay.checks import TOLERANCE, Checks
 from tracer.proof.replay.faults import check_fault
@@ -27,8 +27,8 @@ from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
 from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
-from tracer.proof.replay.trips import compare_trips
-from tracer.proof.replay.walk import Walk
+from tracer.proof.replay.trips import compare_with_trips
+from tracer.proof.replay.walk import RowItineraries
 from tracer.serving.pools import Pools
 
 if TYPE_CHECKING:
@@ -75,9 +75,11 @@ class Legs:
     transfers_equal: bool = True
     differences: list[str] = field(default_factory=list)
 
-    def take(self, scenario: Scenario, gpus: list[Gpu], batch: Batch, on_mesh: Callable[[Run], None]) -> None:
+    def take(
+        self, scenario: Scenario, gpus: list[Gpu], batch: ReplayBatch, on_mesh: Callable[[Run], None]
+    ) -> None:
         """Run one leg, compare its sends with the trips and its K/V with the claim, and sample."""
-        machine, walk = Machine(gpus, Ledger(scenario)), Walk(scenario, batch.riders())
+        machine, walk = Machine(gpus, Ledger(scenario)), RowItineraries(scenario, batch.riders())
         run = Run(scenario, batch, machine, walk, self.checks, self.fault)
         try:
             on_mesh(run)
@@ -85,7 +87,7 @@ class Legs:
             self.differences.append(str(error))
             self.transfers_equal = False
             return
-        comparison, left = compare_trips(run), walk.left_over()
+        comparison, left = compare_with_trips(run), walk.left_over()
         self.bytes_moved += machine.ledger.bytes_moved()
         self.bytes_logged += comparison.bytes_logged
         self.context_bytes += run.context_bytes
@@ -136,7 +138,7 @@ def replay_generation(
     check_size(first)
     check_rows(first, prompts)
     checkpoint = draw_checkpoint(first.need_model(), seed)
-    batch = Batch.of(first, prompts, seed, room=steps + 1)
+    batch = ReplayBatch.of(first, prompts, seed, room=steps + 1)
     device = {r: _one_device(first, checkpoint, _prompt(batch, r), steps) for r in range(requests)}
     checks = SamplingChecks({replica: outputs for replica, (outputs, _) in device.items()})
     legs = Legs(checkpoint, checks, checked, batch.span, {replica: [] for replica in range(requests)})
@@ -147,7 +149,7 @@ def replay_generation(
 
 
 def _walk_legs(
-    legs: Legs, first: Scenario, second: Scenario, pools: Pools | None, batch: Batch, steps: int
+    legs: Legs, first: Scenario, second: Scenario, pools: Pools | None, batch: ReplayBatch, steps: int
 ) -> None:
     gpus = _gpus(first, legs.checkpoint)
     legs.take(first, gpus, batch, prefill_on_mesh)
@@ -190,7 +192,7 @@ def _gpus(scenario: Scenario, checkpoint: Checkpoint) -> list[Gpu]:
     return [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
 
 
-def _prompt(batch: Batch, replica: int) -> IntArray:
+def _prompt(batch: ReplayBatch, replica: int) -> IntArray:
     """Vocabulary entries of a replica's prompt, ``[tokens]``."""
     ids = batch.id_of(replica, 0) + np.arange(batch.prompts[replica])
     return batch.words[batch.rows_of(ids)]

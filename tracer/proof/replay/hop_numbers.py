@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracer.proof.replay.run import Run
-    from tracer.proof.replay.watch import AttentionNumbers, Held, RouterNumbers, Scene
+    from tracer.proof.replay.watch import AttentionNumbers, Held, HopArrays, RouterNumbers
     from tracer.scenario.scenario import Scenario
     from tracer.trip.hop import Hop
 
@@ -50,7 +50,7 @@ class HopNumbers:
 
     index: int
     hop: Hop
-    scene: Scene | None
+    scene: HopArrays | None
     before: str
     after: str
 

@@ -58,8 +58,8 @@ def owner_difference(
     for layer in range(1, scenario.need_model().layers + 1):
         claimed: dict[int, list[int]] = {rank: [] for rank in group}
         for position in range(context):
-            for holding in kv_owners(base, position).of_layer(layer):
-                claimed[holding.rank].append(replica * span + position)
+            for weight_shard in kv_owners(base, position).of_layer(layer):
+                claimed[weight_shard.rank].append(replica * span + position)
         for rank, gpu in group.items():
             rows = kept_kv(gpu, layer)
             found = [] if rows is None else rows.keys.tolist()

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.proof.replay.batch import Batch, landing_of, prompt_lengths
+from tracer.proof.replay.batch import ReplayBatch, landing_of, prompt_lengths
 from tracer.proof.replay.checkpoint import checkpoint_shapes, draw_checkpoint
 from tracer.proof.replay.checks import TOLERANCE, Checks
 from tracer.proof.replay.closed_forms import closed_forms
@@ -21,8 +21,8 @@ from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
 from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
-from tracer.proof.replay.trips import Comparison, compare_trips, place_order
-from tracer.proof.replay.walk import Walk
+from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
+from tracer.proof.replay.walk import RowItineraries
 
 if TYPE_CHECKING:
     from tracer.proof.replay.watch import Watch
@@ -53,7 +53,7 @@ def replay(
     started = perf_counter()
     run = start(scenario, tiny=tiny, fault=fault, seed=seed, prompts=prompts)
     broken = execute(run)
-    comparison = compare_trips(run)
+    comparison = compare_with_trips(run)
     ledger, left = run.machine.ledger, run.walk.left_over()
     error = float("inf") if broken else run.checks.max_abs_error
     return ReplayReport(
@@ -94,12 +94,12 @@ def start(
     checked = check_fault(scenario, fault)
     check_size(scenario)
     check_rows(scenario, prompt_lengths(scenario, prompts))
-    batch = Batch.of(scenario, prompts, seed)
+    batch = ReplayBatch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.need_model(), seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
     machine = Machine(gpus, Ledger(scenario))
     checks = Checks.of(scenario, batch, checkpoint)
-    return Run(scenario, batch, machine, Walk(scenario, batch.riders()), checks, checked, watch)
+    return Run(scenario, batch, machine, RowItineraries(scenario, batch.riders()), checks, checked, watch)
 
 
 def execute(run: Run) -> str | None:
@@ -118,7 +118,7 @@ def memory_bytes(run: Run) -> int:
     return run.machine.peak_live_bytes + sum({id(each): each.nbytes for each in owners}.values())
 
 
-def first_difference(run: Run, comparison: Comparison, broken: str | None = None) -> str | None:
+def first_difference(run: Run, comparison: ReplayComparison, broken: str | None = None) -> str | None:
     """The earliest of what differs, in the order a token meets it; None when nothing does.
 
     Of a wrong transfer and a wrong number in one block, the transfer comes first: it may be the cause.

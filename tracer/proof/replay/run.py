@@ -15,12 +15,12 @@ from tracer.trip.hop import HopKind, Part, Transfer, Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tracer.proof.replay.batch import Batch
+    from tracer.proof.replay.batch import ReplayBatch
     from tracer.proof.replay.checks import Checks
     from tracer.proof.replay.faults import Fault
     from tracer.proof.replay.machine import Gpu, Machine
     from tracer.proof.replay.maths import FloatArray, IntArray
-    from tracer.proof.replay.walk import Walk
+    from tracer.proof.replay.walk import RowItineraries
     from tracer.proof.replay.watch import Watch
     from tracer.scenario.scenario import Scenario
 
@@ -39,9 +39,9 @@ class Run:
     """
 
     scenario: Scenario
-    batch: Batch
+    batch: ReplayBatch
     machine: Machine
-    walk: Walk
+    walk: RowItineraries
     checks: Checks
     fault: Fault | None = None
     watch: Watch | None = None

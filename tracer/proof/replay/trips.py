@@ -37,7 +37,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """All rows' trips beside the ledger; bytes of pulled weights are tallied apart, as in a trip."""
 
     bytes_logged: int
@@ -45,7 +45,7 @@ class Comparison:
     mismatches: tuple[Mismatch, ...]
 
 
-def compare_trips(run: Run) -> Comparison:
+def compare_with_trips(run: Run) -> ReplayComparison:
     """The trip of every prompt token, and the same hops for padding and dummies, against what was sent."""
     sent = run.machine.ledger.moves_by_token()
     total = pulled = 0
@@ -64,7 +64,7 @@ def compare_trips(run: Run) -> Comparison:
         mismatch = _first_mismatch(run, row, said, sent.get(token, {}))
         if mismatch is not None:
             mismatches.append(mismatch)
-    return Comparison(total, pulled, tuple(mismatches))
+    return ReplayComparison(total, pulled, tuple(mismatches))
 
 
 def place_order(layer: int, part: Part) -> tuple[int, int]:

@@ -26,7 +26,7 @@ class Halt(NamedTuple):
     where: Where
 
 
-class Walk:
+class RowItineraries:
     """The itineraries of a batch's rows; :meth:`take` hands out the next stop of each.
 
     An itinerary is the engine's own generator, so a hop that it leaves out is never moved, and one that

@@ -30,7 +30,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class HopArrays:
     """A tensor around one hop. ``states`` are what each GPU held before, and after each step of it."""
 
     place: Place
@@ -102,7 +102,7 @@ class Watch:
     """Records what a replay does to the token of an id; give it to ``start``."""
 
     token: int
-    scenes: dict[Place, Scene] = field(default_factory=dict)
+    scenes: dict[Place, HopArrays] = field(default_factory=dict)
     attentions: list[AttentionNumbers] = field(default_factory=list)
     routers: list[RouterNumbers] = field(default_factory=list)
 
@@ -119,7 +119,7 @@ class Watch:
             if mine.any():
                 held.append(Held(gpu.rank, rows.values[mine], rows.values.shape))
         earlier = self.scenes[place].states if place in self.scenes else ()
-        self.scenes[place] = Scene(place, tensor, (*earlier, tuple(held)))
+        self.scenes[place] = HopArrays(place, tensor, (*earlier, tuple(held)))
 
     def attention(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import whole_number
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
 
@@ -29,8 +29,8 @@ def chunked_prompt(
     """
     prompt = scenario.token.prompt
     whole_number("pipeline.chunk", chunk)
-    first = pass_time(scenario, hardware, batch=Batch(1, min(chunk, prompt)), rates=rates)
-    batches = (Batch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
+    first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), rates=rates)
+    batches = (TimedBatch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
     rest = [pass_time(scenario, hardware, batch=each, rates=rates, like=first) for each in batches]
     times = [first, *rest]
     table = np.array([each.stage_seconds for each in times]).T

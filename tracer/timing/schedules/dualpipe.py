@@ -35,7 +35,7 @@ def dualpipe(stages: int, micro_batches: int, times: ChunkTimes) -> Schedule:
     return _timed(cells, stages, micro_batches, times)
 
 
-def bubble_closed_form(stages: int, times: ChunkTimes, schedule: str = "dualpipe") -> float:
+def dualpipe_bubble(stages: int, times: ChunkTimes, schedule: str = "dualpipe") -> float:
     """Idle seconds of a stage: deepseek-ai/DualPipe's README, for ``dualpipe``, ``1f1b`` and ``zb1p``.
 
     DualPipe: (PP/2 - 1)(F&B + B - 3W); 1F1B: (PP - 1)(F + B); ZB1P: (PP - 1)(F + B - 2W).

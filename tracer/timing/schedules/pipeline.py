@@ -103,10 +103,10 @@ def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[
     return table
 
 
-def bubble_closed_form(stages: int, micro_batches: int) -> float:
+def pipeline_bubble(stages: int, micro_batches: int) -> float:
     """Idle share with equal times and free sends: (S - 1) / (M + S - 1) (GPipe, arXiv 1811.06965).
 
-    >>> bubble_closed_form(4, 12)
+    >>> pipeline_bubble(4, 12)
     0.2
 
     Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, whole_number
-from tracer.timing.schedules.dualpipe import bubble_closed_form, dualpipe
+from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule
 from tracer.traffic.line import layers_by_stage
 
@@ -47,7 +47,7 @@ def train(whole: PassTime, micro_batches: int) -> Training:
     asked = whole_number("micro_batches", micro_batches)
     times = chunk_times(whole)
     schedule = dualpipe(stages, max(2 * stages, asked + asked % 2), times)
-    idle = tuple((name, bubble_closed_form(stages, times, name)) for name in SCHEDULES)
+    idle = tuple((name, dualpipe_bubble(stages, times, name)) for name in SCHEDULES)
     return Training(times, schedule, idle)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.model.parameters import count_parameters, expert_bytes
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.timing.weights.layer import contest
 
 if TYPE_CHECKING:
-    from tracer.timing.batch import Batch
+    from tracer.timing.batch import TimedBatch
     from tracer.timing.weights.group import MoeGroup
 
 BUFFERS = 2
@@ -28,17 +28,19 @@ class Check:
         return f"[{'x' if self.holds else ' '}] {self.name}: {self.why}"
 
 
-def dwdp_checklist(group: MoeGroup, batch: Batch, *, tp: int = 1, islands: int = 1) -> tuple[Check, ...]:
+def dwdp_checklist(
+    group: MoeGroup, batch: TimedBatch, *, tp: int = 1, nvlink_domains: int = 1
+) -> tuple[Check, ...]:
     """Conditions for DWDP (the source's validity domain), for one pass of ``batch`` a rank.
 
-    ``tp`` is the tensor-parallel size inside the group, ``islands`` the NVLink domains it spans.
+    ``tp`` is the tensor-parallel size inside the group, ``nvlink_domains`` the NVLink domains it spans.
 
     Raises:
         ConfigError: for a size the model lacks, or a rate no source states.
     """
     return (
         _phase(batch),
-        _fabric(group, islands),
+        _fabric(group, nvlink_domains),
         Check("tensor parallelism", tp == 1, f"tp = {tp}; the known implementations need 1"),
         _window(group, batch),
         _memory(group),
@@ -46,23 +48,25 @@ def dwdp_checklist(group: MoeGroup, batch: Batch, *, tp: int = 1, islands: int =
     )
 
 
-def _phase(batch: Batch) -> Check:
+def _phase(batch: TimedBatch) -> Check:
     holds = batch.phase == "prefill"
     why = "a pass has many tokens" if holds else "decode has few tokens a pass, experts stay as large"
     return Check("prefill", holds, f"{batch.phase}: {why}")
 
 
-def _window(group: MoeGroup, batch: Batch) -> Check:
+def _window(group: MoeGroup, batch: TimedBatch) -> Check:
     found = contest(group, batch)
     why = f"compute {found.dwdp_compute * 1e3:.3g} ms a layer, prefetch {found.prefetch_seconds * 1e3:.3g} ms"
     return Check("compute window", found.window_ratio >= 1, why)
 
 
-def _fabric(group: MoeGroup, islands: int) -> Check:
+def _fabric(group: MoeGroup, nvlink_domains: int) -> Check:
     rate = f"{group.fabric.bytes_per_s / 1e9:g} GB/s one way"
-    if islands == 1:
+    if nvlink_domains == 1:
         return Check("one NVLink island", True, rate)
-    return Check("one NVLink island", False, f"the group spans {islands}: weights would cross at {rate}")
+    return Check(
+        "one NVLink island", False, f"the group spans {nvlink_domains}: weights would cross at {rate}"
+    )
 
 
 def _memory(group: MoeGroup) -> Check:
@@ -88,5 +92,5 @@ def _buffers(group: MoeGroup) -> Check:
 def resident_bytes(group: MoeGroup) -> float:
     """Bytes of weights a rank keeps: everything but experts whole, and its own experts of every layer."""
     counted = count_parameters(group.spec)
-    rest = counted.weight_bytes - counted.of(Part.EXPERTS).weight_bytes
+    rest = counted.weight_bytes - counted.of(WeightPart.EXPERTS).weight_bytes
     return rest + group.spec.moe_layers * group.kept * expert_bytes(group.spec)

@@ -15,7 +15,7 @@ from tracer.timing.weights.layer import LayerContest, contest
 from tracer.timing.weights.rendezvous import waiting_share
 
 if TYPE_CHECKING:
-    from tracer.timing.batch import Batch
+    from tracer.timing.batch import TimedBatch
     from tracer.timing.weights.group import MoeGroup
 
 
@@ -31,7 +31,7 @@ class Workload:
         ConfigError: for negative rates or a limit that is not above 0.
     """
 
-    batch: Batch
+    batch: TimedBatch
     length_cv: float = 0.0
     passes_per_s: float = 0.0
     ttft_limit_s: float | None = None
@@ -85,7 +85,7 @@ def choose_contract(
     workload: Workload,
     *,
     tp: int = 1,
-    islands: int = 1,
+    nvlink_domains: int = 1,
     exchange_seconds: float | None = None,
     seed: int = 0,
 ) -> Choice:
@@ -103,7 +103,7 @@ def choose_contract(
         found = replace(
             found, exchange_seconds=check_seconds("exchange_seconds", exchange_seconds, zero=True)
         )
-    checks = dwdp_checklist(group, workload.batch, tp=tp, islands=islands)
+    checks = dwdp_checklist(group, workload.batch, tp=tp, nvlink_domains=nvlink_domains)
     rest = _dense_seconds(group, workload.batch)
     waiting = waiting_share(group.ranks, workload.length_cv, trials=4_000, seed=seed).share
     moe = group.spec.moe_layers
@@ -123,7 +123,7 @@ def choose_contract(
     )
 
 
-def _dense_seconds(group: MoeGroup, batch: Batch) -> float:
+def _dense_seconds(group: MoeGroup, batch: TimedBatch) -> float:
     """Seconds of the dense layers, the same under both contracts."""
     count = group.spec.layers - group.spec.moe_layers
     if count == 0:

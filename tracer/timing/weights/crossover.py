@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.timing.batch import Batch
+from tracer.timing.batch import TimedBatch
 from tracer.timing.weights.layer import contest
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def crossover_prompt(group: MoeGroup, sequences: int = 1) -> int | None:
     Raises:
         ConfigError: for a batch below 1.
     """
-    return _first(lambda length: _wins(group, Batch.prompts(length, sequences)), MAX_PROMPT)
+    return _first(lambda length: _wins(group, TimedBatch.prompts(length, sequences)), MAX_PROMPT)
 
 
 def crossover_sequences(group: MoeGroup, prompt: int) -> int | None:
@@ -41,7 +41,7 @@ def crossover_sequences(group: MoeGroup, prompt: int) -> int | None:
     Raises:
         ConfigError: for a prompt below 1.
     """
-    return _first(lambda count: _wins(group, Batch.prompts(prompt, count)), MAX_SEQUENCES)
+    return _first(lambda count: _wins(group, TimedBatch.prompts(prompt, count)), MAX_SEQUENCES)
 
 
 def crossover_table(
@@ -56,7 +56,7 @@ def crossover_table(
     )
 
 
-def _wins(group: MoeGroup, batch: Batch) -> bool:
+def _wins(group: MoeGroup, batch: TimedBatch) -> bool:
     return contest(group, batch).speedup >= 1
 
 

@@ -9,7 +9,7 @@ from tracer.errors import ConfigError, check_amount, check_share, one_of, whole_
 from tracer.mesh.cluster import Link
 from tracer.model.parameters import expert_bytes, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import Part
+from tracer.model.weights import WeightPart
 from tracer.traffic.chance import HitChance
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class MoeGroup:
     def exchange_bytes(self, rows: float) -> float:
         """Bytes a rank sends to dispatch ``rows`` rows and to give their results back, when tokens move."""
         hidden = self.spec.need("hidden", "size a row")
-        stored = part_format(self.spec, Part.EXPERTS)
+        stored = part_format(self.spec, WeightPart.EXPERTS)
         there = stored_bytes(stored, 1, hidden) if stored != WeightFormat.MXFP4 else 2 * hidden
         return check_amount("rows", rows) * self._copies() * (there + 2 * hidden)
 

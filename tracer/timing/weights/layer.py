@@ -14,7 +14,7 @@ from tracer.timing.operators import expert_load, moe_layer
 from tracer.timing.roofline import LayerTime, layer_time
 
 if TYPE_CHECKING:
-    from tracer.timing.batch import Batch
+    from tracer.timing.batch import TimedBatch
     from tracer.timing.weights.group import MoeGroup
 
 
@@ -68,7 +68,7 @@ class LayerContest:
         return self.dep_seconds / self.dwdp_seconds
 
 
-def contest(group: MoeGroup, batch: Batch, *, plain: bool = False) -> LayerContest:
+def contest(group: MoeGroup, batch: TimedBatch, *, plain: bool = False) -> LayerContest:
     """One MoE layer for ``batch``, the requests of each single rank (all ranks have as much).
 
     Weight bytes and FLOPs at peak; rows' bytes are left out, as a plain roofline does.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.scenario.plan import Contract
-from tracer.scenario.step import expert_bytes
+from tracer.scenario.step import bytes_per_expert
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send
 from tracer.trip.hops.routes import choose_ep_rank, dispatch_peers, expert_messages, routes
@@ -104,7 +104,7 @@ def weight_pull(scenario: Scenario, where: Where) -> Hop:
     for puller in moe_sources(scenario, where.home):
         transfers += pulls_to(scenario, where, puller)
     crosses = any(transfer.tier == "ib" for transfer in transfers)
-    word = scenario.cluster.island_word
+    word = scenario.cluster.domain_word
     note = f"WARNING: the dwdp group spans {word}s: weights are pulled over IB" if crosses else ""
     return make_hop(HopKind.WEIGHT_PULL, where, transfers, note=note)
 
@@ -122,7 +122,7 @@ def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
     """One transfer from each rank that owns a slice the puller lacks."""
     mesh, etp_size = scenario.mesh, scenario.mesh.size_of("etp")
     own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
-    edp, whole = mesh.expert_coordinate(puller, "edp"), expert_bytes(scenario)
+    edp, whole = mesh.expert_coordinate(puller, "edp"), bytes_per_expert(scenario)
     pulls = []
     for ep, experts in experts_by_owner(scenario, where, puller).items():
         for etp in range(etp_size):

@@ -47,12 +47,14 @@ def tied_ep_ranks(
     if len(slots) == 1:
         return slots
     mesh, cluster = scenario.mesh, scenario.cluster
-    edp, island = mesh.expert_coordinate(source, "edp"), cluster.island_of(source)
+    edp, nvlink_domain = mesh.expert_coordinate(source, "edp"), cluster.nvlink_domain_of(source)
     own_ep = mesh.expert_coordinate(source, "ep")
     near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
-        if any(cluster.island_of(rank) == island for rank in expert_ranks(scenario, stage, ep, edp))
+        if any(
+            cluster.nvlink_domain_of(rank) == nvlink_domain for rank in expert_ranks(scenario, stage, ep, edp)
+        )
     ]
     return near or slots
 
@@ -79,22 +81,22 @@ def expert_messages(scenario: Scenario, where: Where, source: int) -> list[tuple
 def routes(scenario: Scenario, where: Where, source: int) -> list[Route]:
     """High-throughput routes of one source, its own island first, then in the order of the picks."""
     cluster = scenario.cluster
-    own = cluster.island_of(source)
-    by_island: dict[int, dict[int, None]] = {own: {}}
+    own = cluster.nvlink_domain_of(source)
+    by_nvlink_domain: dict[int, dict[int, None]] = {own: {}}
     for _, rank in expert_messages(scenario, where, source):
-        by_island.setdefault(cluster.island_of(rank), {})[rank] = None
+        by_nvlink_domain.setdefault(cluster.nvlink_domain_of(rank), {})[rank] = None
     found = []
-    for island, gpus in by_island.items():
-        relay = None if island == own else _relay(scenario, where, source, island)
+    for nvlink_domain, gpus in by_nvlink_domain.items():
+        relay = None if nvlink_domain == own else _relay(scenario, where, source, nvlink_domain)
         if gpus:
-            found.append(Route(source, relay, tuple(gpus), fallback=island != own and relay is None))
+            found.append(Route(source, relay, tuple(gpus), fallback=nvlink_domain != own and relay is None))
     return found
 
 
-def _relay(scenario: Scenario, where: Where, source: int, island: int) -> int | None:
+def _relay(scenario: Scenario, where: Where, source: int, nvlink_domain: int) -> int | None:
     """The rank of a remote island with the source's index, when it is in the source's dispatch group."""
     mesh, cluster = scenario.mesh, scenario.cluster
-    rank = cluster.rank_at(island, cluster.island_index(source))
+    rank = cluster.rank_at(nvlink_domain, cluster.index_in_nvlink_domain(source))
     if rank is None or mesh.stage_of(rank) != where.stage:
         return None
     same_group = mesh.expert_coordinate(rank, "edp") == mesh.expert_coordinate(source, "edp")

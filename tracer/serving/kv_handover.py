@@ -39,7 +39,7 @@ _MANY = 40
 
 
 @dataclass(frozen=True, slots=True)
-class LastTrip:
+class KvHandover:
     """K/V of a prompt, or of one position of it, on its way between pools. ``print`` shows the table."""
 
     pools: Pools
@@ -147,12 +147,12 @@ def _row(src: str, dst: str, layers: str, heads: str, positions: str, size: str)
     return f"{src:>8}  {dst:>6}  {layers:>9}  {heads:<10}  {positions:>9}  {size:>10}"
 
 
-def last_trip(pools: Pools, position: int | None = None) -> LastTrip:
+def kv_handover(pools: Pools, position: int | None = None) -> KvHandover:
     """The transfer of the whole prompt's K/V, or of one position's."""
-    return LastTrip(pools, position, kv_pieces(pools, position))
+    return KvHandover(pools, position, kv_pieces(pools, position))
 
 
-def last_trip_of(prefill: Scenario, decode: Scenario, *, whole: bool) -> LastTrip:
+def kv_handover_of(prefill: Scenario, decode: Scenario, *, whole: bool) -> KvHandover:
     """The transfer between two scenarios in any phase: the whole prompt's, or the prefill token's.
 
     Raises:
@@ -161,7 +161,7 @@ def last_trip_of(prefill: Scenario, decode: Scenario, *, whole: bool) -> LastTri
     from tracer.serving.pools import Pools
 
     pools = Pools.join(prefill, decode)
-    return last_trip(pools, None if whole else pools.prefill.position)
+    return kv_handover(pools, None if whole else pools.prefill.position)
 
 
 def _pool(name: str, scenario: Scenario, ranks: list[int], offset: int) -> dict[str, Any]:

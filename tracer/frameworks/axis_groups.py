@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class AxisGroups:
     """Groups of a grid: members differ along ``axes``, the first moving fastest.
 
     ``ends`` keeps only these members (Megatron's embedding group is the first and the last of a
     pipeline). No axes, or axes of size 1: every rank alone.
 
     >>> grid = RankGrid(("tp", "pcp"), (2, 2))
-    >>> Walk(grid, ("pcp", "tp")).listed()
+    >>> AxisGroups(grid, ("pcp", "tp")).listed()
     [[0, 2, 1, 3]]
     """
 
@@ -75,9 +75,9 @@ class View:
     grid: RankGrid
     parts: Mapping[str, tuple[str, ...]]
 
-    def walk(self, axis: str) -> Walk:
+    def walk(self, axis: str) -> AxisGroups:
         """The groups of one of our axes."""
-        return Walk(self.grid, self.parts[axis])
+        return AxisGroups(self.grid, self.parts[axis])
 
     def size(self, axis: str) -> int:
         """Ranks along one of our axes."""
