@@ -1,4 +1,4 @@
-"""How much hypothesis draws: in ``make test`` always the same, in ``make fuzz`` five times as much and anew."""
+"""How much hypothesis draws: in ``make test`` always the same, in ``make fuzz`` five times as much, anew."""
 
 from __future__ import annotations
 

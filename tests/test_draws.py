@@ -59,8 +59,10 @@ def test_draws_do_not_depend_on_what_is_imported(tmp_path: Path, monkeypatch: py
 def test_a_dependence_on_what_is_imported_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what conftest.py turns off, the number of a module is among the draws."""
     monkeypatch.setattr(providers, "is_local_module_file", lambda path: path == str(tmp_path / "strange.py"))
-    before = providers._local_constants
+    monkeypatch.setattr(providers, "_local_constants", providers._local_constants)
+    monkeypatch.setattr(providers, "_sys_modules_len", None)
     imported(tmp_path, monkeypatch)
-    assert STRANGE in drawn()
-    providers._local_constants = before
-    providers.CONSTANTS_CACHE.cache.clear()
+    try:
+        assert STRANGE in drawn()
+    finally:
+        providers.CONSTANTS_CACHE.cache.clear()

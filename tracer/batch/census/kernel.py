@@ -61,7 +61,7 @@ def count_block(
         lane_bits: bits of an island, a power of two.
         k_shape: any tuple of k members, only its length matters; None reads k from ``picks``.
         gpus: ``[sources, words * 64]``, added to; so are
-        islands: ``[sources, lanes]`` and
+        nvlink_domains: ``[sources, lanes]`` and
         hist: ``[sources, slots]``. After a refusal all three are of no use.
     """
     words = tables.shape[1]
