@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tracer", "layouts", "app")
 BIN = Path(sys.executable).parent
-HEAVY = {"plotly", "dash", "flask", "numba", "pyarrow", "layouts", "app"}
+HEAVY = {"networkx", "plotly", "dash", "flask", "numba", "pyarrow", "layouts", "app"}
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
