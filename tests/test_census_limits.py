@@ -74,7 +74,7 @@ def test_bits_are_as_many_as_the_largest_island_needs(
     counts = Counts.zeros(layout, 5)
     assert counts.gpus.shape == (ranks, words * 64)
     assert (counts.nvlink_domains.shape, counts.hist.shape) == ((ranks, lanes), (ranks, 5))
-    assert layout.targets(1).counts.tolist() == [1]
+    assert not layout.targets(1).tied
     monkeypatch.setattr("tracer.batch.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8 - 1)
     with pytest.raises(ConfigError, match=r"would need 0\.0 GB of counts"):
         CensusLayout.of(scenario)
@@ -95,8 +95,22 @@ def test_tables_of_replicas_are_refused_before_they_are_made(monkeypatch: pytest
     scenario = scenario_of({"dp": 4, "ep": 4}, placement=slots, cluster=nodes)
     layout = CensusLayout.of(scenario)
     monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8)
-    assert layout.targets(1).counts.tolist() == [1, 2]
+    targets = layout.targets(1)
+    assert targets.tied
+    assert targets.counts.tolist() == [1, 2]
+    assert (targets.ep_ranks.shape, targets.kinds.shape) == ((4, 25), (4, 13))
     monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8 - 1)
+    with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
+        layout.targets(1)
+
+
+def test_tables_of_groups_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two groups: 13 slots, of the masks' one word and the EP ranks."""
+    layout = CensusLayout.of(scenario_of({"dp": 4, "ep": 2}))
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 13 * 2 * 8)
+    targets = layout.targets(1)
+    assert (targets.ep_ranks.shape, targets.kinds.shape) == ((2, 13), (2, 13))
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 13 * 2 * 8 - 1)
     with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
         layout.targets(1)
 

@@ -6,7 +6,7 @@ two, so that copies by island are a fold of copies by GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -140,16 +140,17 @@ class CensusLayout:
     def targets(self, layer: int) -> ExpertTargets:
         """Where the experts of a layer lead."""
         placement, stage = self.scenario.placement_of(layer), self.stage_of(layer)
+        held = [placement.ep_ranks_of(expert) for expert in range(placement.experts)]
+        variants = self.sources if placement.has_replicas else len(self.groups[stage])
+        check_table_bytes(variants * (1 + sum(map(len, held))) * (1 + self.words) * 8)
         if not placement.has_replicas:
-            return _single_targets(self, placement, stage)
-        return _replica_targets(self, placement, stage)
+            return _single_targets(self, held, stage)
+        return _replica_targets(self, placement, held, stage)
 
     def tables(self, layer: int, targets: ExpertTargets) -> NDArray[np.uint64]:
         """Masks ``[variants, words, slots]`` uint64 for the kernel; no bit is set in slot 0."""
         variants, slots = targets.ep_ranks.shape
-        shape = (variants, self.words, slots)
-        check_table_bytes(int(np.prod(shape)) * 8)
-        masks = np.zeros(shape, np.uint64)
+        masks = np.zeros((variants, self.words, slots), np.uint64)
         ep = self.scenario.mesh.size_of("ep")
         by_group = [_ep_masks(group, ep, self.words) for group in self.groups[self.stage_of(layer)]]
         for variant, group in self._variant_groups(targets, layer):
@@ -223,10 +224,10 @@ def _ep_masks(group: GroupPlaces, ep: int, words: int) -> NDArray[np.uint64]:
     return masks
 
 
-def _single_targets(layout: CensusLayout, placement: Placement, stage: int) -> ExpertTargets:
+def _single_targets(layout: CensusLayout, held: Sequence[Sequence[int]], stage: int) -> ExpertTargets:
     """Every source of a group is served alike."""
     groups = layout.groups[stage]
-    row = [0, *(placement.ep_ranks_of(expert)[0] for expert in range(placement.experts))]
+    row = [0, *chain(*held)]
     variant_of = np.empty(layout.sources, np.int64)
     for number, group in enumerate(groups):
         variant_of[group.positions] = number
@@ -239,14 +240,13 @@ def _single_targets(layout: CensusLayout, placement: Placement, stage: int) -> E
     )
 
 
-def _replica_targets(layout: CensusLayout, placement: Placement, stage: int) -> ExpertTargets:
+def _replica_targets(
+    layout: CensusLayout, placement: Placement, held: Sequence[Sequence[int]], stage: int
+) -> ExpertTargets:
     """A table a source: each prefers its own replica, then its island's; ties go by position."""
     scenario = layout.scenario
     ranks = scenario.mesh.stage_lists()[stage].tolist()
-    held = [placement.ep_ranks_of(expert) for expert in range(placement.experts)]
     first = np.cumsum([0, 1, *map(len, held)])
-    slots = int(first[-1])
-    check_table_bytes(len(ranks) * slots * (layout.words + 1) * 8)
     ep_ranks = np.tile(np.array([0, *chain(*held)], np.int64), (len(ranks), 1))
     ties = np.ones((len(ranks), len(held) + 1), np.int64)
     for expert in (expert for expert, owners in enumerate(held) if len(owners) > 1):
@@ -255,7 +255,7 @@ def _replica_targets(layout: CensusLayout, placement: Placement, stage: int) -> 
             tie = tied_ep_ranks(scenario, placement, stage, rank, expert)
             ep_ranks[source, start : start + len(tie)] = tie
             ties[source, expert + 1] = len(tie)
-    counts = np.union1d(1, ties)
+    counts = np.unique(ties)
     return ExpertTargets(
         ep_ranks,
         np.arange(len(ranks), dtype=np.int64),
