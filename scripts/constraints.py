@@ -108,7 +108,7 @@ def walk(
         for name in found
         if not releases[name].python.contains(str(python))
     ]
-    return found, wrong
+    return found, list(dict.fromkeys(wrong))
 
 
 def dry_run(folder: Path, *arguments: str) -> dict[str, Release]:

@@ -1,4 +1,4 @@
-"""constraints.txt installs on every Python: the walk over pins that ``make constraints`` makes, and its faults."""
+"""The pins of constraints.txt install on every Python, by their own metadata; and what does not is named."""
 
 from __future__ import annotations
 
