@@ -11,7 +11,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz lint types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean
+.PHONY: help setup app test tools fuzz lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 19
@@ -54,11 +54,15 @@ fuzz: $(INSTALLED)  ## draw anew: 10,000 wrong inputs of each kind, and five tim
 	@$(BIN)/pytest -m "hypothesis and not browser" --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
 		--numprocesses=auto --dist=loadfile || { echo "to repeat: make fuzz SEED=$(SEED)"; exit 1; }
 
-lint: $(INSTALLED)  ## style, formatting, types, import order
+lint: $(INSTALLED) lint-js  ## style, formatting, types, import order
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES)
 	$(BIN)/lint-imports --no-cache --no-logo
+
+lint-js:  ## the same for the explorer's scripts, where there is Node.js
+	@sh scripts/ensure_eslint.sh
+	@if cmp -s package-lock.json node_modules/.installed-lock.json; then npm run --silent lint; fi
 
 doctest: $(INSTALLED)  ## run the examples in docstrings
 	$(BIN)/pytest --doctest-modules $(PACKAGES)
@@ -92,5 +96,5 @@ check-constraints:  ## see that constraints.txt installs on every Python
 	sh scripts/constraints.sh "$$(sh scripts/find_python.sh python3.11 $(PYTHON))" check
 
 clean:  ## remove what was made
-	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) node_modules build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
