@@ -32,9 +32,8 @@ def pinned() -> dict[str, Any]:
             pytest.skip(f"{name} is not installed: make setup")
         if told.version != version:
             pytest.skip(f"{name} {told.version} is installed, {version} is pinned: make setup")
-        found[TOLD["canonicalize_name"](name)] = release(
-            name, version, told.metadata["Requires-Python"] or "", *(told.requires or ())
-        )
+        python = told.metadata.get("Requires-Python", "")
+        found[TOLD["canonicalize_name"](name)] = release(name, version, python, *(told.requires or ()))
     return found
 
 
