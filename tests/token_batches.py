@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import scenarios
 
 from tracer.scenario.scenario import Scenario
-from tracer.trip.several import Trips, take_trips
+from tracer.trip.trips import Trips, take_trips
 
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -21,7 +21,7 @@ FEW = settings(
 def batches(draw: st.DrawFn) -> Trips:
     phase = draw(st.sampled_from(["prefill", "prefill", "decode"]))
     scenario = Scenario.from_dict(draw(scenarios(phase=phase)))
-    replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
+    replicas = st.integers(0, scenario.mesh.dp - 1)
     prompt = scenario.token.prompt
     positions = st.integers(prompt, prompt + 16) if scenario.decodes else st.integers(0, prompt - 1)
     own = (scenario.replica, scenario.position)

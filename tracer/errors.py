@@ -8,7 +8,11 @@ Checks of times and rates from outside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from math import isfinite, isqrt
+from typing import TypeVar
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _TRIED = 10_000
 
@@ -35,7 +39,7 @@ def _shown(value: object) -> str:
     """``repr`` of the value, cut where it would drown the message."""
     if isinstance(value, int) and value.bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
-    text = repr(value)
+    text = repr(str(value) if isinstance(value, StrEnum) else value)
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -69,6 +73,15 @@ def one_of(field: str, value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise ConfigError(field, value, f"must be {listed(allowed)}", f"try {allowed[0]!r}")
     return value
+
+
+def word_of(field: str, value: object, words: type[Word]) -> Word:
+    """The member of an enum that a text stands for.
+
+    Raises:
+        ConfigError: naming ``field`` and the words there are.
+    """
+    return words(one_of(field, value, tuple(str(word) for word in words)))
 
 
 def listed(values: Iterable[object]) -> str:

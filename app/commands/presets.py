@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from app.commands.common.tables import json_option, print_json
+
 
 @click.command("presets")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def presets_command(as_json: bool) -> None:
     """List the scenarios that ship, with their meshes and sources.
 
@@ -19,10 +21,8 @@ def presets_command(as_json: bool) -> None:
 
     scenarios = [load_scenario(name) for name in preset_names()]
     if as_json:
-        import json
-
         rows = [{"name": s.name, "mesh": mesh_line(s), "source": s.source} for s in scenarios]
-        click.echo(json.dumps({"schema": 1, "presets": rows}, indent=1, ensure_ascii=False))
+        print_json({"schema": 1, "presets": rows}, 1)
         return
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, islands."""
+"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, NVLink domains."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def without_sp() -> Lesson:
     """Without SP every TP rank dispatches."""
     with_sp, trip = take_trip(scenario_of(SIX)), take_trip(scenario_of(NO_SP))
     hop = find_hop(trip, "dispatch", 1)
-    tp = trip.scenario.mesh.size_of("tp")
+    tp = trip.scenario.mesh.tp
     once = with_sp.hops[find_hop(with_sp, "dispatch", 1)]
     read = (
         "Turn SP off. Attention then ends with an all-reduce, for the same bytes, and leaves the whole "
@@ -99,23 +99,23 @@ def without_sp() -> Lesson:
 
 def ep_bytes(trip: Trip) -> int:
     """Bytes that the EP axis moved."""
-    return sum(transfer.bytes for hop in trip.filter(axis="ep") for transfer in hop.transfers)
+    return sum(hop.bytes for hop in trip.filter(axis="ep"))
 
 
 def weights() -> Lesson:
-    """DWDP moves experts instead of tokens; when that pays."""
+    """When it pays to move experts instead of tokens (DWDP)."""
     tokens = take_trip(scenario_of(ONE_NODE))
     query = {**ONE_NODE, "mesh.contract": "dwdp"}
     trip = take_trip(scenario_of(query))
     hop = find_hop(trip, "weight_pull")
-    pulled = sum(transfer.bytes for transfer in trip.hops[hop].transfers)
-    layers = trip.scenario.need_model().moe_layers
+    pulled = trip.hops[hop].bytes
+    layers = trip.scenario.model.moe_layers
     moved = ep_bytes(tokens) / layers
     even = round(pulled / moved, 1 - len(str(round(pulled / moved))) + 1)
     read = (
         "Instead of sending tokens to experts, a GPU can fetch the experts it does not hold, layer by "
         "layer, while it computes. Tokens never leave, and replicas never wait for one another.",
-        f"On this node the model has {trip.scenario.need_model().experts} experts a layer over "
+        f"On this node the model has {trip.scenario.model.experts} experts a layer over "
         f"{trip.scenario.mesh.size_of('ep')} GPUs. Dispatch and combine move about "
         f"{format_bytes(round(moved))} a layer for one token.",
     )

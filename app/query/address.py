@@ -13,19 +13,15 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from app.pages import PAGE_KEYS
 from tracer.errors import ConfigError, nearest
 from tracer.scenario.files import preset_names
-from tracer.scenario.read import PLAIN, TABLES, scenario_from_dict
-from tracer.scenario.scenario import Scenario
+from tracer.scenario.read import PLAIN, TABLES
+from tracer.scenario.scenario import BareScenario, Scenario
 
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"
 MAX_QUERY = 16_384
-PAGE_KEYS = (
-    "scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz",
-    "tokens", "against", "decode", "loads", "hardware", "profile", "micro_batches", "popularity", "skew",
-    "slots", "cv", "follow", "timed",
-)  # fmt: skip
 _TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 
 
@@ -33,9 +29,18 @@ def scenario_of(query: Mapping[str, str]) -> Scenario:
     """The scenario that a page's query names.
 
     Raises:
+        ConfigError: for an unknown preset or key, a value that breaks a rule, or no model.
+    """
+    return Scenario.from_dict(tables_of(query))
+
+
+def bare_scenario_of(query: Mapping[str, str]) -> BareScenario:
+    """The same where groups and coordinates alone are asked: the scenario may have no model.
+
+    Raises:
         ConfigError: for an unknown preset or key, or a value that breaks a rule.
     """
-    return scenario_from_dict(tables_of(query))
+    return BareScenario.from_dict(tables_of(query))
 
 
 def tables_of(query: Mapping[str, str]) -> Tables:
@@ -83,7 +88,7 @@ def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _set(tables: Tables, key: str, text: str) -> None:
-    """Set, or with an empty text take out, one dotted key."""
+    """Set one dotted key, or remove it when the text is empty."""
     table, _, last = key.rpartition(".")
     known = table in TABLES if table else last in (*PLAIN, *TABLES)
     if not known:

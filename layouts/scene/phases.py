@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.scenario.plan import KvExchange, TpAlgo
 from tracer.trip.hop import HopKind, Role
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 def is_ring(scenario: Scenario, hop: Hop) -> bool:
     """Whether a hop hands on from rank to rank."""
     if hop.kind is HopKind.KV_EXCHANGE:
-        return scenario.plan.kv_exchange == "ring"
-    return hop.axis == "tp" and scenario.plan.tp_algo == "ring"
+        return scenario.plan.kv_exchange is KvExchange.RING
+    return hop.axis == "tp" and scenario.plan.tp_algo is TpAlgo.RING
 
 
 def phases(hop: Hop, *, ring: bool) -> list[int]:
-    """A step for each transfer: a relay forwards after it received, a ring hands on."""
+    """One step per transfer: a relay forwards after it received, a ring hands on."""
     if ring:
         return _ring_phases(hop)
     second = {Role.FORWARD, Role.SUM}

@@ -33,7 +33,7 @@ class Context:
     @property
     def model(self) -> ModelSpec:
         """The model."""
-        return self.scenario.need_model()
+        return self.scenario.model
 
     @property
     def home(self) -> int:
@@ -53,7 +53,7 @@ class Context:
     @property
     def splits_tokens(self) -> bool:
         """Whether SP keeps each token on one TP rank outside attention."""
-        return self.scenario.plan.sp == Sp.MEGATRON
+        return self.scenario.plan.sp is Sp.MEGATRON
 
     @property
     def sources(self) -> list[int]:
@@ -62,15 +62,15 @@ class Context:
 
     @property
     def domain_word(self) -> str:
-        """What an island is called here."""
+        """What an NVLink domain is called in this cluster."""
         return self.scenario.cluster.domain_word
 
     def nvlink_domain(self, rank: int) -> int:
-        """Island of a rank."""
+        """NVLink domain of a rank."""
         return self.scenario.cluster.nvlink_domain_of(rank)
 
     def place(self, rank: int) -> str:
-        """A GPU and its island.
+        """A GPU and its NVLink domain.
 
         ``GPU 2 on node 0``.
         """

@@ -5,11 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layouts.scene.labels import gpus, listed
+from tracer.mesh.cluster import Tier
+from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
     from tracer.trip.hop import Transfer
+
+ROLES = {
+    Role.ROW: "rows",
+    Role.PARTIAL: "partial sums",
+    Role.KV: "K/V",
+    Role.DISPATCH: "rows for experts",
+    Role.FORWARD: "rows a relay passes on",
+    Role.RESULT: "experts' outputs",
+    Role.SUM: "sums from a relay",
+    Role.LOGITS: "logits",
+    Role.QUERY: "query heads",
+    Role.OUTPUT: "outputs, max, sum",
+    Role.WEIGHTS: "expert weights",
+}
+"""What a move of several tokens carries, by role."""
 
 
 def reasons(context: Context) -> list[str]:
@@ -25,7 +42,7 @@ def _reason(context: Context, transfer: Transfer) -> str:
         same = context.scenario.cluster.index_in_nvlink_domain(
             transfer.src
         ) == context.scenario.cluster.index_in_nvlink_domain(transfer.dst)
-        rail = ", same rail" if same and transfer.tier == "ib" else ""
+        rail = ", same rail" if same and transfer.tier is Tier.IB else ""
         return f"to stage {context.hop.stage + 1}{rail}"
     if role == Role.KV:
         heads = _kv_heads(context, transfer.src)
@@ -63,13 +80,13 @@ def _moe_reasons(context: Context) -> list[str]:
     held = {source: context.experts_by_rank(source) for source in context.sources}
     if context.hop.transfers and context.hop.transfers[0].role in (Role.ROW, Role.PARTIAL):
         return ["row" if t.role == Role.ROW else "partial row" for t in context.hop.transfers]
-    if context.scenario.plan.dispatch == "low_latency":
+    if context.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return _low_latency_reasons(context, held)
     return [_expert_reason(context, transfer, held) for transfer in context.hop.transfers]
 
 
 def _low_latency_reasons(context: Context, held: dict[int, dict[int, list[int]]]) -> list[str]:
-    """One expert a message: each pair takes its experts in turn."""
+    """One expert per message: each pair of GPUs takes its experts in turn."""
     left = {(source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()}
     words = []
     for t in context.hop.transfers:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import every, gpus, listed, plural, times
 from layouts.scene.scene import Words
+from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
-from tracer.scenario.plan import Sp
+from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
@@ -17,20 +18,13 @@ STOP = "Attention"
 _BLOCKS = {Part.FFN: "dense feed-forward block", Part.SHARED: "shared expert", Part.MOE: "experts"}
 
 
-def _stop(context: Context) -> str:
-    part = context.hop.part
-    if part is Part.ATTENTION:
-        return STOP
-    return "Landing" if part is Part.EMBEDDING else "Experts" if part is Part.MOE else "Feed-forward"
-
-
 def _each(context: Context) -> str:
     """Bytes of a transfer, "each" when there are several."""
     return context.each_bytes + (" each" if len(context.hop.transfers) > 1 else "")
 
 
 def _ring_note(context: Context) -> str:
-    if context.scenario.plan.tp_algo != "ring" or context.size("tp") < 3:
+    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size("tp") < 3:
         return ""
     return f" The ring hands it on rank by rank, in {plural(len(context.peers), 'step')}."
 
@@ -39,7 +33,7 @@ def all_gather(context: Context) -> Words:
     """A row reaches the whole TP group."""
     if context.hop.part is Part.ATTENTION:
         return _gather_for_attention(context)
-    if context.hop.part is Part.MOE and context.scenario.plan.sp == Sp.BEFORE_DISPATCH:
+    if context.hop.part is Part.MOE and context.scenario.plan.sp is Sp.BEFORE_DISPATCH:
         return _restore_copies(context)
     block = _BLOCKS.get(context.hop.part, "block")
     what = (
@@ -53,7 +47,7 @@ def all_gather(context: Context) -> Words:
     gotcha = "The way back is a reduce-scatter: together they move what one all-reduce would."
     return Words(
         f"All-gather with {gpus(context.peers)}",
-        _stop(context),
+        stop_of(context.hop.part),
         what,
         why,
         gotcha,
@@ -135,14 +129,14 @@ def reduce_scatter(context: Context) -> Words:
         f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
-    if context.scenario.plan.tp_algo == "ring" and context.size("tp") > 2:
+    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size("tp") > 2:
         what = (
             f"One running sum walks the TP ring to {gpus([context.home])}, {context.each_bytes} a step, "
             f"{plural(len(context.hop.transfers), 'step')}: the token is whole again, on one GPU."
         )
     return Words(
         f"Reduce-scatter to {gpus([context.home])}",
-        _stop(context),
+        stop_of(context.hop.part),
         what,
         _why_sum(context),
         _scatter_gotcha(context),
@@ -192,9 +186,10 @@ def all_reduce(context: Context) -> Words:
         f"{every(context.size('tp')).capitalize()} TP ranks now do the same norms on the same row: SP "
         "would cut that work for the same bytes."
     )
-    if context.scenario.plan.sp == Sp.OFF and context.model.moe_layers:
+    if context.scenario.plan.sp is Sp.OFF and context.model.moe_layers:
         gotcha = (
             f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), "
             "and each will dispatch its own copy to the experts: SP would send one."
         )
-    return Words(f"All-reduce with {gpus(context.peers)}", _stop(context), what, _why_sum(context), gotcha)
+    title, stop = f"All-reduce with {gpus(context.peers)}", stop_of(context.hop.part)
+    return Words(title, stop, what, _why_sum(context), gotcha)

@@ -45,12 +45,12 @@ def head_reads(scenario: Scenario) -> HeadReads:
     follower = scenario.with_token(position=sampled)
     home = mesh.moved(follower.home, "pp", mesh.stages - 1)
     rows = 1 if scenario.decodes else token.prompt
-    vocab = scenario.need_model().need("vocab", "size the logits")
+    vocab = scenario.model.need("vocab", "size the logits")
     return HeadReads(
         sampled,
         home,
         tuple(sorted(mesh.group(home, "tp"))),
-        -(-vocab // mesh.size_of("tp")),
+        -(-vocab // mesh.tp),
         rows if token.prompt_logprobs else 1,
         rows if token.draft_head else 0,
     )
@@ -78,5 +78,5 @@ def dead_work(trip: Trip) -> DeadWork:
         tuple(str(hop.kind) for hop in dead),
         sum(hop.is_comm_op for hop in dead),
         sum(hop.crossings for hop in dead),
-        sum(transfer.bytes for hop in moved for transfer in hop.transfers),
+        sum(hop.bytes for hop in moved),
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.traffic.chance import HitChance
@@ -80,7 +81,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
@@ -187,15 +188,15 @@ class _Served:
         always = {expert for expert in reached if eps.issuperset(self.ties[expert])}
         turns = sorted(reached - always)
         positions = min(lcm(*(len(self.ties[expert]) for expert in turns)), self.most)
-        total = 0.0
+        found = []
         for position in range(positions):
             tied = (e for e in turns if self.ties[e][position % len(self.ties[e])] in eps)
-            total += self.chance.of_set(always.union(tied))
-        return total / positions
+            found.append(self.chance.of_set(always.union(tied)))
+        return exact_sum(found) / positions
 
     def picks(self, ep: int) -> float:
         """Expected picks of a token among the experts that an EP rank serves."""
-        return sum(
+        return exact_sum(
             self.chance.picks_of((expert,)) * self.ties[expert].count(ep) / len(self.ties[expert])
             for expert in self.experts_at.get(ep, ())
         )
@@ -206,20 +207,20 @@ def _home_copies(group: _Group, home: int, served: _Served) -> DispatchCopies:
     own = group.nvlink_domains[home]
     hits = [served.hit(frozenset((ep,))) for ep in group.ep_ranks]
     picks = [served.picks(ep) for ep in group.ep_ranks]
-    nvlink = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
-    messages = sum(picks) - picks[home]
-    messages_ib = sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
-    gpus_ib = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
+    nvlink = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
+    messages = exact_sum(picks) - picks[home]
+    messages_ib = exact_sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
+    gpus_ib = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
     gpus = nvlink + gpus_ib
     ib = 0.0
     for nvlink_domain in set(group.nvlink_domains) - {own}:
         there = [i for i, at in enumerate(group.nvlink_domains) if at == nvlink_domain]
         relays = [i for i in there if group.indices[i] == group.indices[home]]
         if not relays:
-            ib += sum(hits[i] for i in there)
+            ib += exact_sum(hits[i] for i in there)
             continue
         ib += served.hit(frozenset(group.ep_ranks[i] for i in there))
-        nvlink += sum(hits[i] for i in there if i != relays[0])
+        nvlink += exact_sum(hits[i] for i in there if i != relays[0])
     return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
 
 
@@ -253,7 +254,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """
     placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
     ranks = stage_groups(scenario, stage)
     alike = groups_alike(scenario, ranks)

@@ -1,15 +1,14 @@
-"""The trip log as text a person reads.
-
-What the log of a decode trip adds: the rule that chose, the K/V that others move, the batch's padding.
-"""
+"""Trip logs as text a person reads: of one token hop by hop, of several a table of tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracer.display import format_bytes, format_seconds
 from tracer.memory.kv import kv_tps
 from tracer.model.dtype import BYTES
+from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
@@ -19,6 +18,7 @@ from tracer.trip.hops.cp import attention_way, kv_elements, pass_rule
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
     from tracer.trip.trip import Trip, TripLog
+    from tracer.trip.trips import Trips
 
 
 def decode_notes(scenario: Scenario) -> list[str]:
@@ -38,17 +38,17 @@ def decode_notes(scenario: Scenario) -> list[str]:
 
 def _attention(scenario: Scenario) -> list[str]:
     """Which of the two travels, by what rule, and what passing K/V costs the rest of the request."""
-    if scenario.mesh.size_of("cp") == 1:
+    if scenario.mesh.cp == 1:
         return []
-    way, cp = attention_way(scenario), scenario.mesh.size_of("cp")
+    way, cp = attention_way(scenario), scenario.mesh.cp
     notes = []
-    if scenario.plan.decode_attention == "auto":
-        word = "pass-Q" if way == "pass_q" else "pass-KV"
+    if scenario.plan.decode_attention is DecodeAttention.AUTO:
+        word = "pass-Q" if way is DecodeAttention.PASS_Q else "pass-KV"
         sharded = f"dcp = {scenario.plan.dcp} shards every context"
         why = sharded if scenario.plan.dcp > 1 else f"{pass_rule(scenario)} (arXiv 2411.01783)"
         notes.append(f"decode attention is {word}: {why}")
-    if way == "pass_kv":
-        each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.size_of("tp")
+    if way is DecodeAttention.PASS_KV:
+        each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.tp
         notes.append(
             f"K/V of the {scenario.position:,} positions before this one goes to the other {cp - 1} CP ranks "
             f"too: {each * scenario.position * (cp - 1):,} bytes a layer, not counted here"
@@ -56,7 +56,7 @@ def _attention(scenario: Scenario) -> list[str]:
     return notes
 
 
-_MANY = 6
+_MAX_TRANSFERS, _MAX_TOKENS, _MAX_LINKS = 6, 24, 3
 
 
 def log_line(log: TripLog, domain_word: str = "node") -> str:
@@ -73,12 +73,19 @@ def log_line(log: TripLog, domain_word: str = "node") -> str:
     )
 
 
+def totals_line(trips: Trips) -> str:
+    """The totals in one line: of one token its log, of several their sums."""
+    if trips.multi_token:
+        return _sums_line(trips)
+    return log_line(trips.trips[0].log, trips.scenario.cluster.domain_word)
+
+
 def _moves(hop: Hop) -> str:
     """From → to of a hop's transfers, IB ones marked ``⇒``; long hops are cut."""
     if not hop.transfers:
         return "GPU " + ", ".join(map(str, hop.held)) if hop.held else "nothing of this token moves"
-    shown = [f"{t.src}{'⇒' if t.tier == 'ib' else '→'}{t.dst}" for t in hop.transfers[:_MANY]]
-    more = len(hop.transfers) - _MANY
+    shown = [f"{t.src}{'⇒' if t.tier == 'ib' else '→'}{t.dst}" for t in hop.transfers[:_MAX_TRANSFERS]]
+    more = len(hop.transfers) - _MAX_TRANSFERS
     return " ".join(shown) + (f" … {more} more" if more > 0 else "")
 
 
@@ -90,7 +97,7 @@ def _token_words(scenario: Scenario) -> str:
 
 def _notes(scenario: Scenario) -> list[str]:
     notes = []
-    model = scenario.need_model()
+    model = scenario.model
     missing = model.moe_layers - len(scenario.picks)
     if missing > 0:
         notes.append(f"picks of {missing} MoE layers {describe_draw(model, scenario.seed)}")
@@ -127,7 +134,7 @@ def trip_text(trip: Trip) -> str:
     times = trip_time(trip)
     clock = zip(times.hops, times.cumulative_seconds, strict=True)
     for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
-        moved = sum(t.bytes for t in hop.transfers)
+        moved = hop.bytes
         dead = "  (dead work)" if hop.dead else ""
         note = f"  [{hop.note}]" if hop.note else ""
         apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
@@ -139,3 +146,76 @@ def trip_text(trip: Trip) -> str:
     notes = [*_notes(scenario), f"times: {times.assumption}"]
     lines += ["", *(f"note: {note}" for note in notes), "Trip log: " + log_line(trip.log, word)]
     return "\n".join(lines)
+
+
+def trips_text(trips: Trips) -> str:
+    """Each token's totals, where they meet, and the busiest links."""
+    scenario = trips.scenario
+    lines = [
+        f"{scenario.name or 'scenario'}: {len(trips.trips)} tokens on one map",
+        mesh_line(scenario),
+        "",
+        *_token_table(trips),
+        "",
+        f"together: {_sums_line(trips)}",
+        *_meeting_lines(trips),
+        *_busiest_lines(trips),
+    ]
+    return "\n".join(lines)
+
+
+def _sums_line(trips: Trips) -> str:
+    """The totals of all tokens, their bytes by tier: tokens share collectives, so no sum of comm ops."""
+    totals = trips.totals
+    tiers = ", ".join(f"{format_bytes(size)} over {tier}" for tier, size in totals["bytes_by_tier"].items())
+    return (
+        f"{totals['gpus_touched']}/{totals['world_size']:,} GPUs · "
+        f"{totals['node_crossings']} {trips.scenario.cluster.domain_word} crossings · {tiers}"
+    )
+
+
+def _token_table(trips: Trips) -> list[str]:
+    word = f"{trips.scenario.cluster.domain_word} crossings"
+    place = f"{'token':>5} {'replica':>8} {'position':>9} {'home':>6}"
+    lines = [f"{place} {'GPUs':>5} {word:>16} {'ops':>5} {'bytes':>9}"]
+    for index, trip in enumerate(trips.trips[:_MAX_TOKENS]):
+        at, log = trip.scenario, trip.log
+        lines.append(
+            f"{index:>5} {at.replica:>8} {at.position:>9} {at.home:>6} {log.gpus_touched:>5} "
+            f"{log.node_crossings:>16} {log.comm_ops:>5} {format_bytes(log.bytes):>9}"
+        )
+    more = len(trips.trips) - _MAX_TOKENS
+    return lines + ([f"      … {more} more"] if more > 0 else [])
+
+
+def _meeting_lines(trips: Trips) -> list[str]:
+    """The first hop in which two tokens meet, and the GPU that most tokens touch."""
+    for step in trips.steps:
+        if step.meetings:
+            first = step.meetings[0]
+            where = f"{step.hop.kind} of layer {step.hop.layer}" if step.hop.layer else f"{step.hop.kind}"
+            met = f"meet first in {where}: tokens {_few(first.tokens)} on GPU {first.gpu}"
+            break
+    else:
+        met = "never meet: no GPU holds two of them in one hop"
+    gpu, visitors = max(trips.tokens_by_gpu.items(), key=lambda item: len(item[1]))
+    return [met, f"most visited: GPU {gpu}, by tokens {_few(visitors)}"]
+
+
+def _few(tokens: Sequence[int]) -> str:
+    more = f" … ({len(tokens)} tokens)" if len(tokens) > _MAX_TOKENS else ""
+    return ", ".join(map(str, tokens[:_MAX_TOKENS])) + more
+
+
+def _busiest_lines(trips: Trips) -> list[str]:
+    lines = []
+    for load in trips.links[:_MAX_LINKS]:
+        arrow = "⇒" if load.tier == "ib" else "→"
+        moved = f"{format_bytes(load.bytes)} in {load.transfers} transfers"
+        lines.append(f"busy link: {load.src}{arrow}{load.dst}, {moved} of tokens {_few(load.tokens)}")
+    for port in trips.ports[:1]:
+        lines.append(
+            f"busiest port: GPU {port.gpu} {port.direction} over {port.tier}, {format_bytes(port.bytes)}: "
+            f"{1e6 * port.seconds:.3g} µs at its rate"
+        )
+    return lines

@@ -1,4 +1,4 @@
-"""Decode: what each axis becomes, who keeps the K/V, its last trip between pools, and who waits for whom."""
+"""Decode: what each axis becomes, who keeps the K/V, its hand-over between pools, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from tracer.memory.kv_room import KvRoom, kv_room
 from tracer.memory.kv_text import short_range
 from tracer.scenario.files import preset_names
 from tracer.scenario.step import mesh_line
+from tracer.scenario.token import Phase
 from tracer.serving.lockstep import lockstep
 from tracer.serving.phases import phase_table
 from tracer.trip.hops.cp import attention_way
@@ -65,13 +66,13 @@ def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
     Raises:
         ConfigError: for what is wrong with either; an address must not name a file of the server.
     """
-    prefill = scenario_of(query).with_phase("prefill")
+    prefill = scenario_of(query).with_phase(Phase.PREFILL)
     other = query.get("decode", "")
-    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
+    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase(Phase.DECODE)
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
-    """A part of the page, or in its place why it cannot be had."""
+    """A part of the page, or the reason why it cannot be shown."""
     try:
         return build()
     except ConfigError as error:
@@ -90,7 +91,7 @@ def _controls(prefill: Scenario, other: str, query: dict[str, str]) -> list[Bloc
 def _step(decode: Scenario) -> list[Block]:
     log = take_trip(decode).log
     word = decode.cluster.domain_word
-    shards = decode.mesh.size_of("cp") * decode.plan.dcp
+    shards = decode.mesh.cp * decode.plan.dcp
     way = WAYS.get(attention_way(decode), "") if shards > 1 else "at home"
     rows = [
         ("GPUs a new token touches", f"{log.gpus_touched:,} of {log.world_size:,}"),
@@ -161,7 +162,7 @@ def _room_row(room: KvRoom) -> list[str]:
 
 def _waits(decode: Scenario, text: str) -> list[Block]:
     """Replicas in lockstep, once loads are given."""
-    replicas = decode.mesh.size_of("dp")
+    replicas = decode.mesh.dp
     if not text:
         hint = f"Give {replicas} loads above, such as {','.join(['1'] * min(3, replicas - 1) + ['4'])}"
         said = [note(f"{hint}{', …' if replicas > 4 else ''}, to see which replica waits for which.")]

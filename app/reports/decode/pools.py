@@ -1,4 +1,4 @@
-"""The K/V's last trip on the decode page: drawn, listed, and streamed behind prefill."""
+"""The K/V hand-over on the decode page: drawn, listed, and streamed behind prefill."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def _streamed(streamed: KvStream) -> list[Block]:
 
 
 def more_text(count: int) -> str:
-    """What a table leaves out, when it does."""
+    """How many rows a table leaves out, if any."""
     return f" The first {SHOWN} of {count:,} are listed." if count > SHOWN else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, check_seconds, whole_number
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Lockstep:
     @property
     def slowdown(self) -> float:
         """Time together over the time of the mean replica alone."""
-        return self.together.makespan / (sum(each.makespan for each in self.alone) / len(self.alone))
+        return self.together.makespan / (exact_sum(each.makespan for each in self.alone) / len(self.alone))
 
 
 def run_lockstep(seconds: NDArray[np.float64], send_seconds: float = 0.0) -> Lockstep:

@@ -1,109 +1,21 @@
-"""Several tokens on one map: each token's own trip, where they meet, and which link is the busiest.
+"""The trips of one token or several on one map: where tokens meet, and which link is the busiest.
 
-What each link carried: pairs of GPUs, and each GPU's own links in each direction.
+One token is several with n = 1: pictures, exports and pages take :class:`Trips`, whatever the number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
-from tracer.trip.hop import Hop, HopKind
-from tracer.trip.trip import Trip, take_trip
+from tracer.trip.hop import Hop
+from tracer.trip.link_loads import LinkLoad, PortLoad, busiest_link, link_loads, port_loads
+from tracer.trip.trip import Tally, Trip, TripLog, count_hops, log_of_hops, take_trip
 
 if TYPE_CHECKING:
-    from tracer.mesh.cluster import Cluster
     from tracer.scenario.scenario import Scenario
-
-
-_Link = tuple[int, int, str]
-_Carried = tuple[list[int], dict[int, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkLoad:
-    """What went from one GPU to another: bytes, transfers, and the tokens (indices) they belong to."""
-
-    src: int
-    dst: int
-    tier: str
-    bytes: int
-    transfers: int
-    tokens: tuple[int, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"tokens": list(self.tokens)}
-
-
-@dataclass(frozen=True, slots=True)
-class PortLoad:
-    """What one GPU's link of a tier carried in one direction, and the seconds that takes at its rate."""
-
-    gpu: int
-    tier: str
-    direction: str
-    bytes: int
-    transfers: int
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def link_loads(hops: Iterable[tuple[int, Hop]]) -> tuple[LinkLoad, ...]:
-    """Loads of all pairs from (token index, hop) pairs, most bytes first; pulled weights are left out."""
-    loads = (_load(link, carried) for link, carried in _carried(hops).items())
-    return tuple(sorted(loads, key=lambda load: (-load.bytes, load.src, load.dst)))
-
-
-def busiest_link(hops: Iterable[tuple[int, Hop]]) -> LinkLoad | None:
-    """The first of :func:`link_loads` without the others; None where nothing moves."""
-    found = _carried(hops)
-    if not found:
-        return None
-    link = min(found, key=lambda link: (-sum(found[link][0]), link[0], link[1]))
-    return _load(link, found[link])
-
-
-def _carried(hops: Iterable[tuple[int, Hop]]) -> dict[_Link, _Carried]:
-    """Bytes of each transfer and the tokens, by link."""
-    found: dict[_Link, _Carried] = {}
-    for token, hop in hops:
-        if hop.kind is HopKind.WEIGHT_PULL:
-            continue
-        for move in hop.transfers:
-            sizes, tokens = found.setdefault((move.src, move.dst, move.tier), ([], {}))
-            sizes.append(move.bytes)
-            tokens[token] = None
-    return found
-
-
-def _load(link: _Link, carried: _Carried) -> LinkLoad:
-    (src, dst, tier), (sizes, tokens) = link, carried
-    return LinkLoad(src, dst, str(tier), sum(sizes), len(sizes), tuple(tokens))
-
-
-def port_loads(links: Iterable[LinkLoad], cluster: Cluster) -> tuple[PortLoad, ...]:
-    """Loads of every GPU's links, the one that takes longest first.
-
-    Seconds are bytes / bandwidth of one direction; latency is left out.
-    """
-    found: dict[tuple[int, str, str], list[int]] = {}
-    for link in links:
-        for gpu, direction in ((link.src, "out"), (link.dst, "in")):
-            total = found.setdefault((gpu, link.tier, direction), [0, 0])
-            total[0] += link.bytes
-            total[1] += link.transfers
-    loads = (
-        PortLoad(gpu, tier, direction, size, count, size / cluster.link(tier).bytes_per_s)
-        for (gpu, tier, direction), (size, count) in found.items()
-    )
-    return tuple(sorted(loads, key=lambda load: (-load.seconds, load.gpu, load.tier, load.direction)))
-
 
 SCHEMA = 1
 MAX_TOKENS = 512
@@ -143,6 +55,8 @@ class Step:
     @property
     def meetings(self) -> tuple[Meeting, ...]:
         """GPUs that hold pieces of two tokens or more in this hop, ascending."""
+        if len(self.hops) == 1:
+            return ()
         on_gpu: dict[int, list[int]] = {}
         for token, hop in self.hops:
             for gpu in hop.touched:
@@ -151,33 +65,43 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedTally:
-    """Running totals of all tokens after a step, as ``Trips.totals`` sums them."""
-
-    gpus_touched: int
-    node_crossings: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Trips:
     """Trips of several tokens of one deployment; ``print`` tells them together.
 
-    ``links`` are loads of (source, destination) pairs and ``ports`` of each GPU's links, the busiest
-    first: by bytes, and by seconds at the link's rate. Copies of different tokens are never merged.
+    Copies of different tokens are never merged: bytes and crossings are those of each token's own trip.
     """
 
     scenario: Scenario
     trips: tuple[Trip, ...]
     steps: tuple[Step, ...] = field(init=False, repr=False)
-    links: tuple[LinkLoad, ...] = field(init=False, repr=False)
-    ports: tuple[PortLoad, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        moves = [(token, hop) for token, trip in enumerate(self.trips) for hop in trip.hops]
         object.__setattr__(self, "steps", _steps(self.trips))
-        object.__setattr__(self, "links", link_loads(moves))
-        object.__setattr__(self, "ports", port_loads(self.links, self.scenario.cluster))
+
+    @classmethod
+    def of(cls, trips: Trip | Trips) -> Trips:
+        """Trips as they are, and one token's trip as trips of one."""
+        return trips if isinstance(trips, Trips) else cls(trips.scenario, (trips,))
+
+    @property
+    def multi_token(self) -> bool:
+        """Whether there is more than one token."""
+        return len(self.trips) > 1
+
+    @property
+    def links(self) -> tuple[LinkLoad, ...]:
+        """What each (source, destination) pair carried, most bytes first."""
+        return link_loads((token, hop) for token, trip in enumerate(self.trips) for hop in trip.hops)
+
+    @property
+    def busiest(self) -> LinkLoad | None:
+        """The first of ``links`` without the others; None where nothing moves."""
+        return busiest_link((token, hop) for token, trip in enumerate(self.trips) for hop in trip.hops)
+
+    @property
+    def ports(self) -> tuple[PortLoad, ...]:
+        """What each GPU's own ports carried, first the one that takes longest at its rate."""
+        return port_loads(self.links, self.scenario.cluster)
 
     @property
     def tokens_by_gpu(self) -> dict[int, tuple[int, ...]]:
@@ -194,43 +118,51 @@ class Trips:
         return tuple(self.tokens_by_gpu)
 
     @property
-    def tallies(self) -> tuple[SharedTally, ...]:
-        """Totals after each step; the last one's are those of ``totals``."""
-        touched: set[int] = set()
-        crossings = total = 0
-        found = []
-        for step in self.steps:
-            for _, hop in step.hops:
-                touched |= hop.touched
-                crossings += hop.crossings
-                if hop.is_comm_op:
-                    total += sum(transfer.bytes for transfer in hop.transfers)
-            found.append(SharedTally(len(touched), crossings, total))
-        return tuple(found)
+    def tallies(self) -> tuple[Tally, ...]:
+        """Totals after each step. Comm ops are each token's own: one that two tokens share counts twice."""
+        if not self.multi_token:
+            return self.trips[0].tallies
+        return tuple(count_hops(([hop for _, hop in step.hops] for step in self.steps), set()))
+
+    @property
+    def log(self) -> TripLog:
+        """Totals of all tokens, as a trip's log; its comm ops are counted as in ``tallies``."""
+        if not self.multi_token:
+            return self.trips[0].log
+        hops = [hop for trip in self.trips for hop in trip.hops]
+        return log_of_hops(self.scenario, hops, self.tallies[-1])
 
     @property
     def totals(self) -> dict[str, Any]:
-        """Sums over the tokens; comm ops are not summed, for tokens share collectives."""
-        logs = [trip.log for trip in self.trips]
-        return {
-            "gpus_touched": len(self.touched),
-            "world_size": self.scenario.mesh.world_size,
-            "node_crossings": sum(log.node_crossings for log in logs),
-            "bytes": sum(log.bytes for log in logs),
-            "bytes_by_tier": {
-                tier: sum(log.bytes_by_tier[tier] for log in logs) for tier in logs[0].bytes_by_tier
-            },
-            "weight_bytes": sum(log.weight_bytes for log in logs),
-        }
+        """The log as JSON has it for several tokens: without comm ops, for tokens share collectives."""
+        log = self.log.to_dict()
+        names = ("gpus_touched", "world_size", "node_crossings", "bytes", "bytes_by_tier", "weight_bytes")
+        return {name: log[name] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``tracer/data/schemas/trips.schema.json`` describes them."""
-        from tracer.trip.several_text import trips_to_dict
-
-        return trips_to_dict(self)
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario.to_dict(),
+            "tokens": [
+                {
+                    "replica": trip.scenario.replica,
+                    "position": trip.scenario.position,
+                    "home": trip.scenario.home,
+                    "touched": list(trip.touched),
+                    "log": trip.log.to_dict(),
+                }
+                for trip in self.trips
+            ],
+            "touched": list(self.touched),
+            "totals": self.totals,
+            "steps": [_step_to_dict(step) for step in self.steps],
+            "links": [load.to_dict() for load in self.links],
+            "ports": [load.to_dict() for load in self.ports],
+        }
 
     def __str__(self) -> str:
-        from tracer.trip.several_text import trips_text
+        from tracer.trip.log import trips_text
 
         return trips_text(self)
 
@@ -282,7 +214,7 @@ def _check(names: Sequence[tuple[int, int]]) -> None:
 def _following(scenario: Scenario, replica: int, position: int) -> Scenario:
     """The scenario with another token; picks given for its own token are not the other's."""
     own = (replica, position) == (scenario.replica, scenario.position)
-    base = scenario if own else replace(scenario, picks=())
+    base = scenario if own else scenario.with_(picks=())
     return base.with_token(replica=replica, position=position)
 
 
@@ -294,3 +226,29 @@ def _steps(trips: Sequence[Trip]) -> tuple[Step, ...]:
         for hop in trips[token].hops:
             found.setdefault((hop.layer, hop.stage, hop.kind, hop.part), []).append((token, hop))
     return tuple(Step(tuple(sorted(hops, key=lambda pair: pair[0]))) for hops in found.values())
+
+
+def _step_to_dict(step: Step) -> dict[str, Any]:
+    hop = step.hop
+    return {
+        "layer": hop.layer,
+        "stage": hop.stage,
+        "kind": str(hop.kind),
+        "axis": hop.axis,
+        "part": str(hop.part),
+        "tokens": list(step.tokens),
+        "dead": [token for token, own in step.hops if own.dead],
+        "transfers": [
+            {
+                "token": token,
+                "src": t.src,
+                "dst": t.dst,
+                "bytes": t.bytes,
+                "tier": str(t.tier),
+                "role": str(t.role),
+            }
+            for token, own in step.hops
+            for t in own.transfers
+        ],
+        "meetings": [{"gpu": meeting.gpu, "tokens": list(meeting.tokens)} for meeting in step.meetings],
+    }
