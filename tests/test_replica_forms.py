@@ -42,7 +42,7 @@ def placed(draw: st.DrawFn) -> dict[str, Any]:
 
 def plain_copies(scenario: Scenario, positions: int) -> dict[str, float]:
     """Copies a token by tier, over the first positions and all picks, from the hops' own transfers."""
-    model, homes = scenario.need_model(), range(scenario.mesh.world_size)
+    model, homes = scenario.model, range(scenario.mesh.world_size)
     choices = list(combinations(range(model.experts or 0), model.top_k or 0))
     found = {"nvlink": 0.0, "ib": 0.0}
     for home in homes:
