@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tracer", "layouts", "app")
 BIN = Path(sys.executable).parent
-HEAVY = {"plotly", "dash", "flask", "numba", "pyarrow", "layouts", "app"}
+HEAVY = {"networkx", "plotly", "dash", "flask", "numba", "pyarrow", "layouts", "app"}
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -124,6 +124,7 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         nvlink, ib = copies.nvlink, copies.ib
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
+    over_ib = f"2·{_ib_text(scenario)}·{formula}·d{_turns(scenario)}"
     factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
     return split_line(
         scenario.cluster,
@@ -133,10 +134,16 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         size=top_k * etp * rows * size,
         nvlink=(2 * nvlink * rows * hidden, nvlink * rows * size),
         ib=(2 * ib * rows * hidden, ib * rows * size),
-        formula=f"2·{factor}·{formula}·d by picks; over IB 2·{_ib_text(scenario)}·{formula}·d",
+        formula=f"2·{factor}·{formula}·d by picks; over IB {over_ib}",
         numbers=f"2·{factor_numbers}·{numbers}·{hidden}; over IB 2·{ib:.4f}·{numbers}·{hidden}",
         times=model.moe_layers,
     )
+
+
+def _turns(scenario: Scenario) -> str:
+    """What a form with replicas is a mean over: those that tie take turns by position."""
+    placements = {id(each): each for each in map(scenario.placement_of, _distinct_layers(scenario))}
+    return ", mean over token positions" if any(each.has_replicas for each in placements.values()) else ""
 
 
 def _ib_text(scenario: Scenario) -> str:
