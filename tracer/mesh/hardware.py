@@ -51,9 +51,8 @@ class Hardware:
         check_int("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain)
         if self.gpus_per_nvlink_domain % self.gpus_per_node:
             rule = f"must be whole nodes of {self.gpus_per_node} GPUs"
-            raise ConfigError(
-                "hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, f"try {self.gpus_per_node}"
-            )
+            fix = f"try {self.gpus_per_node}"
+            raise ConfigError("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, fix)
 
     @property
     def nodes_per_island(self) -> int:

@@ -5,15 +5,18 @@ The timelines of a time report, for Gantt charts and trace viewers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract
+from tracer.scenario.step import mesh_line
 from tracer.timing import timeline
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
@@ -96,8 +99,6 @@ class TimeReport:
         }
 
     def __str__(self) -> str:
-        from tracer.timing.report_text import report_text
-
         return report_text(self)
 
 
@@ -251,3 +252,74 @@ def timelines_of(report: TimeReport) -> list[Timeline]:
     if report.decode is not None:
         lines.append(timeline.of_decode(report.decode))
     return lines
+
+
+def report_text(report: TimeReport) -> str:
+    """Every part that is there, then what is missing and why."""
+    scenario = report.trip.scenario
+    lines = [f"{scenario.name or 'scenario'}: {mesh_line(scenario)}", ""]
+    lines += [
+        f"one token's trip: {format_seconds(report.times.seconds)} on the links ({report.times.assumption})"
+    ]
+    if report.whole is not None:
+        lines += ["", *_pass_lines(report.whole)]
+    if report.overlap is not None:
+        lines += ["", *_overlap_lines(report.overlap)]
+    if report.pipeline is not None:
+        stages, batches = report.pipeline.start.shape
+        lines += [
+            "",
+            f"pipeline: {stages} stages x {batches} micro-batches, each such a pass, in "
+            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
+            f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+        ]
+    if report.decode is not None:
+        _, stages, groups = report.decode.start.shape
+        lines += [
+            "",
+            f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
+            f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
+            f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
+        ]
+    if report.choice is not None:
+        lines += ["", str(report.choice)]
+    if report.missing:
+        lines += ["", *(f"not timed: {reason}" for reason in report.missing)]
+    return "\n".join(lines)
+
+
+def _pass_lines(whole: PassTime) -> Iterator[str]:
+    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    yield from text_table(_LAYER_COLUMNS, _layer_rows(whole))
+    yield f"  assumes {whole.assumption}"
+
+
+_LAYER_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), left("what binds"))
+
+
+def _layer_rows(whole: PassTime) -> Iterator[tuple[str, str, str]]:
+    """What a layer's time goes into: its operators, the exchange of tokens, the other traffic."""
+    for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
+        for each in layer.operators:
+            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
+            yield each.operator.name, format_seconds(each.seconds), binds
+    for name, exchange in whole.exchange.items():
+        nvlink, ib = format_bytes(exchange.nvlink_bytes), format_bytes(exchange.ib_bytes)
+        binds = f"{exchange.binding or 'nothing'}: {nvlink} NVLink, {ib} IB a GPU"
+        yield name, format_seconds(exchange.seconds), binds
+    for line in whole.traffic.lines:
+        if not (line.axis == "ep" and whole.exchange):
+            name = f"{line.axis} {line.part.replace('_', ' ')}"
+            yield name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"
+
+
+def _overlap_lines(overlap: Overlap) -> Iterator[str]:
+    yield (
+        f"two-batch overlap (4 MoE layers): {overlap.gain:+.1%} throughput, bound {overlap.bound:+.1%}; "
+        f"{format_seconds(overlap.sequential_seconds)} in sequence, "
+        f"{format_seconds(overlap.seconds)} overlapped"
+    )
+    yield (
+        f"  communication left exposed: {format_seconds(overlap.exposed_seconds)} of "
+        f"{format_seconds(overlap.communication_seconds)}"
+    )

@@ -59,8 +59,8 @@ class Contracts:
         return [
             (
                 entry.name,
-                format_bytes(round(entry.nvlink_bytes)),
-                format_bytes(round(entry.ib_bytes)),
+                format_bytes(entry.nvlink_bytes),
+                format_bytes(entry.ib_bytes),
                 format_seconds(entry.seconds),
                 entry.how,
             )

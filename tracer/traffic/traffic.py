@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Sp
@@ -194,9 +194,9 @@ def traffic_rows(traffic: CommVolume) -> list[list[str]]:
                 line.per,
                 f"{line.elements:,.0f}",
                 f"{line.elements / unit:.3g}",
-                format_bytes(round(line.bytes)),
-                format_bytes(round(line.nvlink_bytes)),
-                format_bytes(round(line.ib_bytes)),
+                format_bytes(line.bytes),
+                format_bytes(line.nvlink_bytes),
+                format_bytes(line.ib_bytes),
                 format_seconds(line.seconds) + (f" ({line.tier})" if line.tier else ""),
                 "-" if ratio is None else f"{ratio:.3g}",
                 f"{line.formula} = {line.numbers}",
@@ -209,7 +209,7 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
     """What the figures assume, and the sums of one forward pass."""
     cluster, step = traffic.scenario.cluster, pass_words(traffic.scenario)
     sizes = (traffic.nvlink_bytes_per_pass, traffic.ib_bytes_per_pass)
-    nvlink, ib = (format_bytes(round(size)) for size in sizes)
+    nvlink, ib = (format_bytes(size) for size in sizes)
     return [
         f"Sent per GPU in {rows_words(traffic.scenario, traffic.tokens)}. "
         f"NVLink {cluster.nvlink.bytes_per_s / 1e9:g} GB/s, IB {cluster.ib.bytes_per_s / 1e9:g} GB/s a GPU, "
@@ -222,9 +222,6 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
 
 def traffic_text(traffic: CommVolume) -> str:
     """The whole report in columns."""
-    rows = [list(HEADINGS), *traffic_rows(traffic)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    columns = [left(heading, gap=2 * bool(place)) for place, heading in enumerate(HEADINGS)]
+    lines = text_table(columns, traffic_rows(traffic))
     return "\n".join([mesh_line(traffic.scenario), "", *lines, "", *traffic_footer(traffic)])

@@ -5,18 +5,21 @@ What the log of a decode trip adds: the rule that chose, the K/V that others mov
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
 from tracer.model.dtype import BYTES
+from tracer.scenario.files import scenario_to_dict
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
 from tracer.trip.hop import Hop, HopKind
 from tracer.trip.hops.cp import attention_way, kv_elements, pass_rule
+from tracer.trip.trip import SCHEMA, Tally
 
 if TYPE_CHECKING:
+    from tracer.display import Column
     from tracer.scenario.scenario import Scenario
     from tracer.trip.trip import Trip, TripLog
 
@@ -111,31 +114,105 @@ def _notes(scenario: Scenario) -> list[str]:
     return notes
 
 
+def _columns(domain_word: str) -> list[Column]:
+    """The columns of the log; the rank to rank moves end the line."""
+    return [
+        right("layer", 5, gap=0),
+        left("hop", 15),
+        right("GPUs", 5, gap=1),
+        right(f"{domain_word} crossings", 14, gap=1),
+        right("ops", 4, gap=1),
+        right("bytes", 10),
+        right("time", 8),
+        right("total", 8, gap=1),
+        left("from → to (⇒ over IB)"),
+    ]
+
+
 def trip_text(trip: Trip) -> str:
-    """The whole log: header, one line a hop with the tally after it, notes, totals."""
+    """The whole log: header, one line per hop with the tally after it, notes, totals."""
     scenario = trip.scenario
     word = scenario.cluster.domain_word
+    times = trip_time(trip)
+    clock = zip(times.hops, times.cumulative_seconds, strict=True)
+    rows = [
+        _row(hop, tally, spent.seconds, since)
+        for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True)
+    ]
+    notes = [*_notes(scenario), f"times: {times.assumption}"]
     lines = [
         f"{scenario.name or 'scenario'}: {_token_words(scenario)}, "
         f"replica {scenario.replica}, lands on GPU {scenario.home}",
         mesh_line(scenario),
         "",
-        f"{'layer':>5}  {'hop':<15} {'GPUs':>5} {word + ' crossings':>14} {'ops':>4}  {'bytes':>10}  "
-        f"{'time':>8} {'total':>8}  "
-        "from → to (⇒ over IB)",
+        *text_table(_columns(word), rows),
+        "",
+        *(f"note: {note}" for note in notes),
+        "Trip log: " + log_line(trip.log, word),
     ]
-    times = trip_time(trip)
-    clock = zip(times.hops, times.cumulative_seconds, strict=True)
-    for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
-        moved = sum(t.bytes for t in hop.transfers)
-        dead = "  (dead work)" if hop.dead else ""
-        note = f"  [{hop.note}]" if hop.note else ""
-        apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
-        lines.append(
-            f"{hop.layer or '-':>5}  {hop.kind:<15} {tally.gpus_touched:>5} {tally.node_crossings:>14} "
-            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  "
-            f"{format_seconds(spent.seconds):>8} {format_seconds(since):>8}  {_moves(hop)}{dead}{note}"
-        )
-    notes = [*_notes(scenario), f"times: {times.assumption}"]
-    lines += ["", *(f"note: {note}" for note in notes), "Trip log: " + log_line(trip.log, word)]
     return "\n".join(lines)
+
+
+def _row(hop: Hop, tally: Tally, seconds: float, since: float) -> tuple[object, ...]:
+    """The cells of a hop; bytes of pulled weights are marked, for the tally leaves them out."""
+    moved = format_bytes(sum(t.bytes for t in hop.transfers))
+    apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
+    dead = "  (dead work)" if hop.dead else ""
+    note = f"  [{hop.note}]" if hop.note else ""
+    return (
+        hop.layer or "-",
+        hop.kind,
+        tally.gpus_touched,
+        tally.node_crossings,
+        tally.comm_ops,
+        moved + apart,
+        format_seconds(seconds),
+        format_seconds(since),
+        f"{_moves(hop)}{dead}{note}",
+    )
+
+
+def trip_table(trip: Trip) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Header and rows of what a notebook shows: a row per hop with the tally after it."""
+    rows: list[tuple[object, ...]] = [
+        (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
+        for hop, t in zip(trip.hops, trip.tallies, strict=True)
+    ]
+    return ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes"), rows
+
+
+def trip_to_dict(trip: Trip) -> dict[str, Any]:
+    """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
+    scenario, times = trip.scenario, trip_time(trip)
+    clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
+    return {
+        "schema": SCHEMA,
+        "scenario": scenario_to_dict(scenario),
+        "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
+        "touched": list(trip.touched),
+        "log": trip.log.to_dict(),
+        "seconds": times.seconds,
+        "seconds_assume": times.assumption,
+        "hops": [
+            _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
+            for i, (hop, tally, (spent, since)) in enumerate(zip(trip.hops, trip.tallies, clock, strict=True))
+        ],
+    }
+
+
+def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
+    return {
+        "index": index,
+        "layer": hop.layer,
+        "stage": hop.stage,
+        "kind": str(hop.kind),
+        "axis": hop.axis,
+        "part": str(hop.part),
+        "dead": hop.dead,
+        "transfers": [
+            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
+            for t in hop.transfers
+        ],
+        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
+        "note": hop.note,
+    }

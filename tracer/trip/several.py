@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracer.display import Shown, Writers
 from tracer.errors import ConfigError
 from tracer.trip.hop import Hop, HopKind
 from tracer.trip.trip import Trip, take_trip
@@ -160,12 +161,20 @@ class SharedTally:
 
 
 @dataclass(frozen=True, slots=True)
-class Trips:
+class Trips(Shown):
     """Trips of several tokens of one deployment; ``print`` tells them together.
 
     ``links`` are loads of (source, destination) pairs and ``ports`` of each GPU's links, the busiest
     first: by bytes, and by seconds at the link's rate. Copies of different tokens are never merged.
+    ``tracer/data/schemas/trips.schema.json`` describes the JSON values.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.trip.several_text:trips_text",
+        values="tracer.trip.several_text:trips_to_dict",
+        table="tracer.trip.several_text:trips_table",
+        picture="trip",
+    )
 
     scenario: Scenario
     trips: tuple[Trip, ...]
@@ -222,28 +231,6 @@ class Trips:
             },
             "weight_bytes": sum(log.weight_bytes for log in logs),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; ``tracer/data/schemas/trips.schema.json`` describes them."""
-        from tracer.trip.several_text import trips_to_dict
-
-        return trips_to_dict(self)
-
-    def __str__(self) -> str:
-        from tracer.trip.several_text import trips_text
-
-        return trips_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the tokens, a row each, and their map where pictures are installed."""
-        from tracer.display import mime_bundle
-
-        rows = [
-            (index, at.replica, at.position, at.home, log.gpus_touched, log.node_crossings, log.bytes)
-            for index, (at, log) in enumerate((trip.scenario, trip.log) for trip in self.trips)
-        ]
-        header = ("token", "replica", "position", "home", "GPUs touched", "crossings", "bytes")
-        return mime_bundle("trip", self, header, rows)
 
 
 def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes
+from tracer.display import format_bytes, right, text_table
 from tracer.scenario.step import mesh_line
+from tracer.trip.several import SCHEMA
 
 if TYPE_CHECKING:
     from tracer.trip.several import Step, Trips
@@ -17,8 +18,6 @@ _BUSIEST = 3
 
 def trips_to_dict(trips: Trips) -> dict[str, Any]:
     """JSON values: tokens with their logs, steps with every token's transfers, and loads of links."""
-    from tracer.trip.several import SCHEMA
-
     return {
         "schema": SCHEMA,
         "scenario": trips.scenario.to_dict(),
@@ -66,6 +65,15 @@ def _step_to_dict(step: Step) -> dict[str, Any]:
     }
 
 
+def trips_table(trips: Trips) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Header and rows of what a notebook shows: a row per token."""
+    rows: list[tuple[object, ...]] = [
+        (index, at.replica, at.position, at.home, log.gpus_touched, log.node_crossings, log.bytes)
+        for index, (at, log) in enumerate((trip.scenario, trip.log) for trip in trips.trips)
+    ]
+    return ("token", "replica", "position", "home", "GPUs touched", "crossings", "bytes"), rows
+
+
 def trips_text(trips: Trips) -> str:
     """Each token's totals, where they meet, and the busiest links."""
     scenario = trips.scenario
@@ -94,14 +102,16 @@ def totals_line(trips: Trips) -> str:
 
 def _token_table(trips: Trips) -> list[str]:
     word = f"{trips.scenario.cluster.domain_word} crossings"
-    place = f"{'token':>5} {'replica':>8} {'position':>9} {'home':>6}"
-    lines = [f"{place} {'GPUs':>5} {word:>16} {'ops':>5} {'bytes':>9}"]
+    widths = {"token": 5, "replica": 8, "position": 9, "home": 6, "GPUs": 5, word: 16, "ops": 5, "bytes": 9}
+    columns = [
+        right(heading, width, gap=int(place > 0)) for place, (heading, width) in enumerate(widths.items())
+    ]
+    rows = []
     for index, trip in enumerate(trips.trips[:_SHOWN]):
         at, log = trip.scenario, trip.log
-        lines.append(
-            f"{index:>5} {at.replica:>8} {at.position:>9} {at.home:>6} {log.gpus_touched:>5} "
-            f"{log.node_crossings:>16} {log.comm_ops:>5} {format_bytes(log.bytes):>9}"
-        )
+        place = (index, at.replica, at.position, at.home)
+        rows.append((*place, log.gpus_touched, log.node_crossings, log.comm_ops, format_bytes(log.bytes)))
+    lines = text_table(columns, rows)
     more = len(trips.trips) - _SHOWN
     return lines + ([f"      … {more} more"] if more > 0 else [])
 

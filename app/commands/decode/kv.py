@@ -51,7 +51,7 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
         room = [entry.to_dict() for entry in kv_room(scenario)]
         click.echo(json.dumps({"schema": 1, **kv_owners(scenario).to_dict(), "room": room}, indent=1))
     else:
-        from tracer.memory.kv_text import kv_text
+        from tracer.memory.kv_room import kv_text
 
         click.echo(kv_text(scenario))
 

@@ -20,11 +20,10 @@ from app.reports.blocks import (
 )
 from app.reports.decode.pools import SHOWN, last_trip_blocks, more_text
 from layouts.charts.bars import Series, bars_figure
-from tracer.display import format_bytes
+from tracer.display import format_bytes, short_range
 from tracer.errors import ConfigError
 from tracer.memory.kv_owners import kv_owners
 from tracer.memory.kv_room import KvRoom, kv_room
-from tracer.memory.kv_text import short_range
 from tracer.scenario.files import preset_names
 from tracer.scenario.step import mesh_line
 from tracer.serving.lockstep import lockstep

@@ -8,8 +8,7 @@ from app.reports.blocks import Block, chart, counts, heading, note, picture, tab
 from layouts.charts.gantt import gantt_figure
 from layouts.pictures.pool_map import build_pool_map
 from layouts.pictures.pool_svg import render_pool_svg
-from tracer.display import format_bytes, format_seconds
-from tracer.memory.kv_text import short_range
+from tracer.display import format_bytes, format_seconds, short_range
 from tracer.serving.kv_handover import kv_handover
 from tracer.serving.kv_stream import KvStream, stream_or_why
 from tracer.serving.pools import Pools

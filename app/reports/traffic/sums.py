@@ -21,7 +21,7 @@ def line_name(axis: str, part: str) -> str:
 
 def written_bytes(value: float) -> str:
     """Bytes in the unit that fits."""
-    return format_bytes(round(value))
+    return format_bytes(value)
 
 
 def sums_of(traffic: CommVolume) -> list[Sum]:

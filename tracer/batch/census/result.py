@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tracer.batch.census.counts import StageTraffic
+from tracer.display import Shown, Writers, writer
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
@@ -35,11 +36,18 @@ class CensusPart:
 
 
 @dataclass(frozen=True)
-class Census:
+class Census(Shown):
     """A whole batch counted. ``layers`` are the model's layer numbers; ``tokens`` those of the batch.
 
     Matrices are over all ranks, dispatch direction, summed over layers; ``print`` shows a summary.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.batch.census.report:census_text",
+        values="tracer.batch.census.report:census_report",
+        table="tracer.batch.census.report:census_table",
+        picture="census",
+    )
 
     scenario: Scenario
     tokens: int
@@ -165,23 +173,10 @@ class Census:
         }
 
     def to_dict(self, *, by_layer: bool = False) -> dict[str, Any]:
-        """JSON values; ``by_layer`` adds one such table a layer.
+        """JSON values; ``by_layer`` adds one such table for each layer.
 
         Raises:
             ConfigError: for a mesh too large to write as a matrix.
         """
-        from tracer.batch.census.report import census_report
-
-        return census_report(self, by_layer=by_layer)
-
-    def __str__(self) -> str:
-        from tracer.batch.census.report import census_text
-
-        return census_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the summary, and matrix and loads where pictures are installed."""
-        from tracer.batch.census.report import census_lines
-        from tracer.display import mime_bundle
-
-        return mime_bundle("census", self, ("what", "how much"), census_lines(self))
+        values: dict[str, Any] = writer(self.WRITERS.values)(self, by_layer=by_layer)
+        return values
