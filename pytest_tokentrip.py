@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.machinery import PathFinder
 from itertools import zip_longest
+from os.path import isfile
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -85,7 +86,7 @@ def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
         return cast("Scenario", _engine("scenario.scenario").Scenario.from_dict(source))
     if isinstance(source, str | Path):
         beside = folder / source
-        found = beside if beside.is_file() else source
+        found = beside if isfile(beside) else source
         return cast("Scenario", _engine("scenario.files").load_scenario(found))
     return source
 
@@ -173,7 +174,7 @@ def golden_trip_log(request: pytest.FixtureRequest) -> Callable[[Trip, Path], No
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return
-        if not path.is_file():
+        if not isfile(path):
             pytest.fail(f"{path} is missing; pytest --tokentrip-update writes it", pytrace=False)
         wanted = path.read_text(encoding="utf-8")
         if text != wanted:

@@ -134,6 +134,14 @@ def test_documents_are_filled_checked_and_found_stale(mesh: Path) -> None:
     assert "0 blocks changed" in run("export", "--fill", str(mesh.parent / "again.md")).stdout
 
 
+def test_a_name_that_the_system_refuses_is_a_missing_picture(mesh: Path) -> None:
+    document, name = mesh.parent / "long.md", "x" * 300
+    document.write_text(f"<!-- tokentrip: picture {mesh.name} file={name}.svg -->\n<!-- /tokentrip -->\n")
+    result = run("export", "--check", str(document))
+    assert result.exit_code == 1
+    assert f"{name}.svg is missing or out of date" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,7 +9,12 @@ import pytest
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset, hardware_preset_names
 
-PLAIN: dict[str, object] = {"name": "X", "gpus_per_node": 4, "gpus_per_nvlink_domain": 8, "source": "illustrative"}
+PLAIN: dict[str, object] = {
+    "name": "X",
+    "gpus_per_node": 4,
+    "gpus_per_nvlink_domain": 8,
+    "source": "illustrative",
+}
 
 
 def test_the_presets_that_ship() -> None:
@@ -79,7 +84,7 @@ def test_hardware_that_does_not_ship(name: object) -> None:
     ("change", "message"),
     [
         ({"gpus_per_node": 0}, "hardware.gpus_per_node=0 must be a whole number"),
-        ({"gpus_per_nvlink_domain": 6}, "hardware.gpus_per_nvlink_domain=6 must be whole nodes of 4 GPUs; try 4"),
+        ({"gpus_per_nvlink_domain": 6}, "gpus_per_nvlink_domain=6 must be whole nodes of 4 GPUs; try 4"),
         ({"bf16_flops": -1.0}, "hardware.bf16_flops=-1.0 must be a number above 0"),
         ({"bf16_flops": float("nan")}, "hardware.bf16_flops=nan must be a number above 0"),
         ({"bf16_flops": True}, "hardware.bf16_flops=True must be a number above 0"),

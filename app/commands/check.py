@@ -50,9 +50,17 @@ def _differences(file: Path) -> list[str]:
     stale = [
         f"{path.name} is missing or out of date"
         for path, content in filled.pictures
-        if not path.is_file() or path.read_text(encoding="utf-8") != content
+        if not _holds(path, content)
     ]
     return [*filled.changed, *stale]
+
+
+def _holds(path: Path, content: str) -> bool:
+    """Whether a file is there with this text; a name that the system refuses is not there."""
+    try:
+        return path.read_bytes() == content.encode()
+    except (OSError, ValueError):
+        return False
 
 
 @click.command("fill")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -
     if Path(source).suffix.lower() not in SUFFIXES:
         return load_scenario(source)
     for place in (folder / source, Path(source)):
-        if place.is_file():
+        if isfile(place):
             return load_scenario(place)
     raise ConfigError(
         "--check", source, "was this picture's scenario and is gone", "restore it, or export anew"

@@ -10,7 +10,9 @@ from tracer.model.spec import ModelSpec
 MOE = ModelSpec(layers=4, hidden=64, heads=16, experts=8, top_k=2, expert_hidden=64)
 
 
-def compare(first: str, second: str, gpus: int | None = None, model: ModelSpec | None = None) -> GroupComparison:
+def compare(
+    first: str, second: str, gpus: int | None = None, model: ModelSpec | None = None
+) -> GroupComparison:
     return diff(from_line(first, gpus=gpus, model=model), from_line(second, gpus=gpus, model=model))
 
 

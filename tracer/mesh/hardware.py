@@ -50,9 +50,8 @@ class Hardware:
         check_int("hardware.gpus_per_node", self.gpus_per_node)
         check_int("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain)
         if self.gpus_per_nvlink_domain % self.gpus_per_node:
-            rule = f"must be whole nodes of {self.gpus_per_node} GPUs"
-            fix = f"try {self.gpus_per_node}"
-            raise ConfigError("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, rule, fix)
+            got, rule = self.gpus_per_nvlink_domain, f"must be whole nodes of {self.gpus_per_node} GPUs"
+            raise ConfigError("hardware.gpus_per_nvlink_domain", got, rule, f"try {self.gpus_per_node}")
 
     @property
     def nodes_per_island(self) -> int:

@@ -124,7 +124,7 @@ def _matrix(scenario: Scenario, census: Census) -> list[Block]:
     rows = [
         ["picks that leave their GPU", f"{said['picks']:,}"],
         ["saved by one copy a GPU", f"{said['by_gpu']:,}"],
-        [f"saved by one copy a {scenario.cluster.domain_word}", f"{said['by_nvlink_domain']:,}"],
+        [f"saved by one copy a {scenario.cluster.domain_word}", f"{said['by_island']:,}"],
     ]
     drawn: list[Block] = []
     if world <= MAX_RANKS:

@@ -31,7 +31,7 @@ def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
     ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy a GPU;
-    ``by_nvlink_domain`` of the copies between islands fall away with one copy an island.
+    ``by_island`` of the copies between islands fall away with one copy an island.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:
@@ -125,7 +125,7 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
         (
             "de-duplication",
             f"{kept['picks']:,} picks leave home; one copy a GPU saves {kept['by_gpu']:,}, "
-            f"one a {word} {kept['by_nvlink_domain']:,} of what is left over IB",
+            f"one a {word} {kept['by_island']:,} of what is left over IB",
         ),
         ("loads by expert", _balance_text(census.load_by_expert)),
         ("loads by GPU", _balance_text(census.gpu_load)),

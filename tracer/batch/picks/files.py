@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def read_picks(
     """
     path = Path(path) if isinstance(path, str) else path
     one_of("format", layout, FORMATS)
-    if path.suffix == ".parquet" or (isinstance(path, Path) and path.is_dir()):
+    if path.suffix == ".parquet" or (isinstance(path, Path) and isdir(path)):
         from tracer.batch.picks.parquet import ParquetPicks
 
         return ParquetPicks.open(path, column)

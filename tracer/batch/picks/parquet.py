@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class ParquetPicks:
     def open(cls, path: Readable, column: str | None = None) -> ParquetPicks:
         """A file, or a folder of files: sorted by the numbers in their names."""
         paths: tuple[Readable, ...] = (path,)
-        if isinstance(path, Path) and path.is_dir():
+        if isinstance(path, Path) and isdir(path):
             inside: list[Path] = sorted(path.glob("*.parquet"), key=_number)
             paths = tuple(inside)
         if not paths:
