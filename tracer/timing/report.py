@@ -21,6 +21,7 @@ from tracer.timing import timeline
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
@@ -42,7 +43,10 @@ OVERLAPPED_LAYERS = 4
 
 @dataclass(frozen=True, slots=True)
 class TimeReport:
-    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why."""
+    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why.
+
+    ``chunk`` are the tokens per chunk where ``pipeline`` serves one prompt in chunks.
+    """
 
     trip: Trip
     times: TripTime
@@ -52,6 +56,7 @@ class TimeReport:
     decode: DecodePipeline | None
     choice: Choice | None
     missing: tuple[str, ...]
+    chunk: int | None = None
 
     @property
     def closed_bubble(self) -> float | None:
@@ -78,6 +83,7 @@ class TimeReport:
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
+                **({} if self.chunk is None else {"chunk": self.chunk}),
             },
             "decode_pipeline": decode
             and {
@@ -107,18 +113,22 @@ def time_report(
     *,
     tokens: int | None = None,
     micro_batches: int = 8,
+    chunk: int | None = None,
     profile: str = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
 ) -> TimeReport:
     """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
 
+    ``chunk`` sends one prompt through the pipeline in chunks of so many tokens, in place of micro-batches.
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
     ``moe_times`` are overlapped, halved, instead of those computed.
 
     Raises:
         ConfigError: for a number below 1, or a profile or GPU that does not ship.
     """
+    if chunk is not None and scenario.decodes:
+        raise ConfigError("chunk", chunk, "divides a prompt, and decode has none", "leave it out")
     rates = rates_of(profile, LinkRates.of(scenario.cluster))
     name = "the cluster's" if profile == PEAK else profile
     trip = take_trip(scenario)
@@ -132,11 +142,15 @@ def time_report(
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
+            if chunk is not None and pipeline is not None:
+                pipeline = chunked_prompt(scenario, gpu, chunk, rates)
         choice = _choice(scenario, gpu, whole, rates, missing)
     times = trip_time(trip, rates, name)
     if moe_times is not None:
         overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
-    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing))
+    return TimeReport(
+        trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), chunk if pipeline else None
+    )
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -267,9 +281,12 @@ def report_text(report: TimeReport) -> str:
         lines += ["", *_overlap_lines(report.overlap)]
     if report.pipeline is not None:
         stages, batches = report.pipeline.start.shape
+        work = f"{batches} micro-batches, each such a pass"
+        if report.chunk is not None:
+            work = f"{batches} chunks of one prompt, {report.chunk:,} tokens each"
         lines += [
             "",
-            f"pipeline: {stages} stages x {batches} micro-batches, each such a pass, in "
+            f"pipeline: {stages} stages x {work}, in "
             f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
             f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
         ]

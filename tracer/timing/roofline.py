@@ -94,15 +94,6 @@ def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
     return hardware.need(rate, why) / hardware.need("hbm_bytes_per_s", why)
 
 
-def weight_intensity(tokens_per_expert: float, bytes_per_weight: float) -> float:
-    """FLOPs a byte of weights of a GEMM over M rows: 2·M / bytes a weight (BF16: M; FP8: 2·M).
-
-    >>> weight_intensity(512, 2), weight_intensity(512, 1)
-    (512.0, 1024.0)
-    """
-    return 2 * tokens_per_expert / bytes_per_weight
-
-
 @dataclass(frozen=True, slots=True)
 class ExpertRoof:
     """Where the expert GEMMs of a model leave the memory roof of a GPU.

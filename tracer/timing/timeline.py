@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.dualpipe_clock import Schedule
     from tracer.timing.schedules.pipeline import Pipeline
     from tracer.timing.schedules.streams import Placed
-    from tracer.timing.weights.buffers import PassSlices
     from tracer.trip.clock import TripTime
     from tracer.trip.trip import Trip
 
@@ -139,24 +138,6 @@ def of_dualpipe(schedule: Schedule) -> Timeline:
         schedule.stage,
         schedule.kind.astype(np.int16),
     )
-
-
-def of_dwdp(passed: PassSlices, title: str = "DWDP pass") -> Timeline:
-    """Compute (attention, experts, and the stall between them) and copies, a row each."""
-    slices = []
-    parts = zip(passed.attention, passed.experts, passed.copies, strict=True)
-    for layer, (attention, experts, copy) in enumerate(parts, 1):
-        spans = [
-            ("compute", "attention", *attention),
-            ("compute", "experts", *experts),
-            ("copy", "copy", *copy),
-        ]
-        if experts[0] > attention[1]:
-            spans.append(("compute", "stall", attention[1], experts[0]))
-        slices += [
-            (row, kind, start, end - start, f"layer {layer} {kind}") for row, kind, start, end in spans
-        ]
-    return from_slices(title, slices)
 
 
 def of_trip(trip: Trip, times: TripTime) -> Timeline:

@@ -152,12 +152,6 @@ def copy_rate() -> float:
     return float(group.spec.moe_layers * group.remote_bytes / (measured * 1e-3))
 
 
-def attention_slowdown() -> float:
-    """How much slower attention ran beside copies: DWDP's over DEP's."""
-    row = next(r for r in published("dwdp")["breakdown"]["rows"] if r["category"] == "attention")
-    return float(row["dwdp"] / row["dep"])
-
-
 def compare_synchronization() -> PublishedComparison:
     """Waiting at rendezvous with a CV of 20 %: ours when all of the time varies with length."""
     data = published("dwdp")

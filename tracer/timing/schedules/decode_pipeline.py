@@ -69,22 +69,6 @@ def run_decode(
     return DecodePipeline(start, cell)
 
 
-def decode_makespan(stages: int, micro_batches: int, steps: int, stage_seconds: float) -> float:
-    """Seconds of :func:`run_decode` with free sends: (max(S, M)·K + min(S, M) - 1)·t.
-
-    With fewer groups than stages every group waits for its own token to come round: S·t a token; with
-    more, for its turn: M·t.
-
-    Raises:
-        ConfigError: for counts below 1 or a time that is not above 0.
-    """
-    check_stages(stages)
-    groups = whole_number("pipeline.micro_batches", micro_batches)
-    rounds = whole_number("pipeline.steps", steps)
-    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
-    return (max(stages, groups) * rounds + min(stages, groups) - 1) * cell
-
-
 def decode_bubble(stages: int, micro_batches: int) -> float:
     """Idle share once decode runs steadily: 1 - M/S for M < S groups, else 0.
 
