@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, check_int
+from tracer.errors import MAX_SIZE, ConfigError, whole_number
 from tracer.frameworks.layout import Layout
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
@@ -156,8 +156,8 @@ def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
     if said is None and line.env.get("NGPU", "").isdecimal():
         said = int(line.env["NGPU"][:10])
     if gpus is None:
-        return said if said is None else check_int("gpus", said)
-    check_int("gpus", gpus)
+        return said if said is None else whole_number("gpus", said, at_most=MAX_SIZE)
+    whole_number("gpus", gpus, at_most=MAX_SIZE)
     if said is not None and said != gpus:
         raise ConfigError(
             "gpus",
@@ -171,7 +171,7 @@ def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
 def _per_node(gpus_per_node: int | None, line: LaunchLine, parsed: Parsed) -> int | None:
     """GPUs of a node, of the caller, the launcher, or the framework's own flag; None where nothing says."""
     if gpus_per_node is not None:
-        return check_int("gpus_per_node", gpus_per_node)
+        return whole_number("gpus_per_node", gpus_per_node, at_most=MAX_SIZE)
     own = parsed.values.get("gpus_per_node")
     return line.counts.per_node or (own if isinstance(own, int) else None)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import ConfigError, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -205,15 +205,9 @@ class Cluster:
 
 
 def _check_link(name: str, link: Link) -> None:
-    _check_rate(f"cluster.{name}_bytes_per_s", link.bytes_per_s, above_zero=True)
-    _check_rate(f"cluster.{name}_latency_s", link.latency_s, above_zero=False)
-
-
-def _check_rate(field: str, value: object, *, above_zero: bool) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < float("inf") or (above_zero and value == 0):  # type: ignore[operator]
-        rule = f"must be a finite number {'above 0' if above_zero else 'of 0 or more'}"
-        raise ConfigError(field, value, rule, "leave it out for the hardware's rate")
+    fix = "leave it out for the hardware's rate"
+    finite_number(f"cluster.{name}_bytes_per_s", link.bytes_per_s, fix=fix)
+    finite_number(f"cluster.{name}_latency_s", link.latency_s, zero=True, fix=fix)
 
 
 def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:

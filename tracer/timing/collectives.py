@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.errors import check_amount, one_of, whole_number
+from tracer.errors import finite_number, one_of, whole_number
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Link
@@ -65,7 +65,7 @@ def collective_seconds(
     Raises:
         ConfigError: for an unknown collective or algorithm, or negative bytes.
     """
-    size = check_amount("total_bytes", total_bytes)
+    size = finite_number("total_bytes", total_bytes, zero=True)
     steps = latency_steps(kind, ranks, algorithm)
     if ranks == 1:
         return 0.0

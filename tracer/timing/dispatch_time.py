@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.errors import check_amount
+from tracer.errors import finite_number
 from tracer.mesh.cluster import Tier
 from tracer.traffic.moe import RowBytes
 from tracer.trip.clock import LinkRates, transfer_seconds
@@ -55,8 +55,8 @@ def exchange_time(
     Raises:
         ConfigError: for negative bytes.
     """
-    nvlink = check_amount("exchange.nvlink_bytes", nvlink_bytes)
-    ib = check_amount("exchange.ib_bytes", ib_bytes)
+    nvlink = finite_number("exchange.nvlink_bytes", nvlink_bytes, zero=True)
+    ib = finite_number("exchange.ib_bytes", ib_bytes, zero=True)
     return ExchangeTime(
         nvlink,
         ib,

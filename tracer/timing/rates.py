@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_amount, check_seconds, nearest
+from tracer.errors import ConfigError, finite_number, nearest
 from tracer.mesh.cluster import Link
 from tracer.timing.collectives import busbw_factor
 from tracer.trip.clock import LinkRates
@@ -28,7 +28,7 @@ def relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -
     Raises:
         ConfigError: for columns of another length than ``seconds``, or a time that is not above 0.
     """
-    times = np.array([check_seconds("fit.seconds", value) for value in seconds])
+    times = np.array([finite_number("fit.seconds", value, unit="seconds") for value in seconds])
     table = np.array(columns, dtype=np.float64).T
     if table.shape[:1] != times.shape:
         raise ConfigError("fit.columns", f"{table.shape[0]} rows", f"must be {len(times)} rows", "mend them")
@@ -50,7 +50,7 @@ def fit_link(payload_bytes: Sequence[float], seconds: Sequence[float]) -> Link:
     Raises:
         ConfigError: as :func:`relative_fit`, or when time does not grow with the bytes.
     """
-    sizes = [check_amount("fit.bytes", value) for value in payload_bytes]
+    sizes = [finite_number("fit.bytes", value, zero=True) for value in payload_bytes]
     latency, inverse = relative_fit([[1.0] * len(sizes), sizes], seconds)
     if inverse <= 0:
         raise ConfigError("fit.seconds", "times", "must grow with the bytes", "give more sizes")

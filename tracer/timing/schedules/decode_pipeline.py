@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import check_seconds, whole_number
+from tracer.errors import finite_number, whole_number
 from tracer.timing.schedules.pipeline import check_stages
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def run_decode(
     check_stages(stages)
     groups = whole_number("pipeline.micro_batches", micro_batches)
     rounds = whole_number("pipeline.steps", steps)
-    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
-    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    cell = finite_number("pipeline.stage_seconds", stage_seconds, unit="seconds")
+    send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros((rounds, stages, groups))
     free = [0.0] * stages
     back = [0.0] * groups

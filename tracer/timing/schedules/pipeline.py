@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_seconds, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ def run_pipeline(
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
     table = _table(seconds)
-    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros_like(table)
     arrived = np.zeros(table.shape[1])
     for stage in range(table.shape[0]):
@@ -88,7 +88,7 @@ def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[
         raise ConfigError("pipeline.seconds", f"shape {table.shape}", rule, "try [[1, 1]]")
     wrong = table[~(np.isfinite(table) & (table > 0))]
     if wrong.size:
-        check_seconds("pipeline.seconds", float(wrong[0]))
+        finite_number("pipeline.seconds", float(wrong[0]), unit="seconds")
     return table
 
 

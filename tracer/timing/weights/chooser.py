@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.display import format_seconds
-from tracer.errors import check_amount, check_seconds
+from tracer.errors import finite_number
 from tracer.scenario.plan import Contract
 from tracer.timing.operators import dense_layer
 from tracer.timing.roofline import layer_time
@@ -37,10 +37,10 @@ class Workload:
     ttft_limit_s: float | None = None
 
     def __post_init__(self) -> None:
-        check_amount("workload.length_cv", self.length_cv)
-        check_amount("workload.passes_per_s", self.passes_per_s)
+        finite_number("workload.length_cv", self.length_cv, zero=True)
+        finite_number("workload.passes_per_s", self.passes_per_s, zero=True)
         if self.ttft_limit_s is not None:
-            check_seconds("workload.ttft_limit_s", self.ttft_limit_s)
+            finite_number("workload.ttft_limit_s", self.ttft_limit_s, unit="seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,8 @@ def choose_contract(
     found = contest(group, workload.batch)
     if exchange_seconds is not None:
         found = replace(
-            found, exchange_seconds=check_seconds("exchange_seconds", exchange_seconds, zero=True)
+            found,
+            exchange_seconds=finite_number("exchange_seconds", exchange_seconds, zero=True, unit="seconds"),
         )
     checks = dwdp_checklist(group, workload.batch, tp=tp, nvlink_domains=nvlink_domains)
     rest = _dense_seconds(group, workload.batch)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracer.errors import ConfigError, check_seconds, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 _ROUNDS = 200
 
@@ -29,7 +29,7 @@ class ContextStage:
         if not self.pass_seconds:
             raise ConfigError("context.pass_seconds", (), "must not be empty", "give a pass of one prompt")
         for number, seconds in enumerate(self.pass_seconds, 1):
-            check_seconds(f"context.pass_seconds.{number}", seconds)
+            finite_number(f"context.pass_seconds.{number}", seconds, unit="seconds")
 
     @property
     def most(self) -> int:
@@ -65,7 +65,7 @@ def serve(stage: ContextStage, requests: int, generation_seconds: float) -> Serv
         ConfigError: for no request, or a time that is not above 0.
     """
     whole_number("requests", requests)
-    check_seconds("generation_seconds", generation_seconds)
+    finite_number("generation_seconds", generation_seconds, unit="seconds")
     prompts, ttft = 1.0, 0.0
     for _ in range(_ROUNDS):
         seconds = stage.seconds(prompts)
