@@ -49,9 +49,9 @@ def from_command(
 
     tables = None
     if file is not None:
-        from tracer.frameworks.config_files import read_config_file
+        from tracer.frameworks.config_files import read_framework_file
 
-        tables = read_config_file(file)
+        tables = read_framework_file(file)
     layout = from_flags(
         framework,
         flags,

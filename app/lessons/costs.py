@@ -133,7 +133,7 @@ def weights() -> Lesson:
     return Lesson(query, trip, read, question, after, hop - 1, hop)
 
 
-def dead_work() -> Lesson:
+def dead_work_lesson() -> Lesson:
     """The last layer, for a token that is not the last."""
     scenario = scenario_of(SIX)
     trip = take_trip(scenario)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import every, gpus, listed, plural, times
+from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
 from layouts.words.shapes import attention_shapes, hidden_shapes
 from tracer.scenario.plan import Sp
@@ -194,7 +194,7 @@ def all_reduce(context: Context) -> Words:
     )
     if context.scenario.plan.sp == Sp.OFF and context.model.moe_layers:
         gotcha = (
-            f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), "
+            f"The row is on {context.size('tp')} GPUs ({and_list([str(r) for r in context.tp_group])}), "
             "and each will dispatch its own copy to the experts: SP would send one."
         )
     return Words(f"All-reduce with {gpus(context.peers)}", _stop(context), what, _why_sum(context), gotcha)

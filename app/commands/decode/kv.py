@@ -78,7 +78,7 @@ def _draw(
     """Write the picture with the two scenarios in it."""
     from app.commands.export import beside
     from app.exports.files import write_whole
-    from app.exports.pool_picture import draw_pools, totals_of
+    from app.exports.pool_picture import draw_pools, handover_totals
     from app.exports.stamp import sealed
 
     source = click.get_current_context().meta[UNCHANGED_SOURCE]
@@ -86,7 +86,7 @@ def _draw(
         "source": beside(source, target),
         "hop": None,
         "scenario": scenarios[0].to_dict(),
-        "log": totals_of(moved),
+        "log": handover_totals(moved),
         "decode_source": beside(decode, target),
         "decode": scenarios[1].to_dict(),
         "whole": whole,

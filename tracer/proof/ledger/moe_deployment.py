@@ -108,7 +108,7 @@ def fits_a_node() -> LedgerLine:
     )
 
 
-def dualpipe() -> LedgerLine:
+def dualpipe_line() -> LedgerLine:
     """What is called DualPipe."""
     return LedgerLine(
         SOURCE,
@@ -141,6 +141,6 @@ CHECKS: tuple[Check, ...] = (
     qwen_name,
     spanning,
     fits_a_node,
-    dualpipe,
+    dualpipe_line,
     overlap_gain,
 )
