@@ -1,6 +1,6 @@
 """How much room a request's K/V takes on each GPU that keeps some, and how much is left.
 
-:func:`kv_text` prints it below who keeps the K/V of one position.
+:func:`kv_text` prints it below the owners of one position's K/V.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the mesh says of one rank, and of all groups, as JSON values."""
+"""What the mesh says of one rank, and of all groups: as JSON values and as lines."""
 
 from __future__ import annotations
 

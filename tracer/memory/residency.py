@@ -1,6 +1,6 @@
 """What a GPU holds: its part of the model, its tokens, the bytes of both, and what still fits.
 
-DWDP's staging buffers: where pulled experts lie while a layer uses them.
+Under DWDP a GPU also has staging buffers, in which pulled experts lie while a layer uses them.
 """
 
 from __future__ import annotations

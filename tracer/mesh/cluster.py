@@ -1,6 +1,6 @@
 """The machines: nodes, NVLink islands, rails, link tiers, and which rank sits where.
 
-Where arrays of ranks sit: islands and indices, and the share of a group's messages that leave one.
+:class:`Cluster` answers for one rank; the functions below it answer for whole arrays of ranks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of one GPU: bytes a second in ONE direction, and the latency of a message in seconds."""
+    """A link of one GPU: bytes per second in ONE direction, and the latency of a message in seconds."""
 
     bytes_per_s: float
     latency_s: float = 0.0

@@ -1,6 +1,6 @@
-"""The K/V's last trip as one answer: pieces, totals, time at link rate, and what a picture of it needs.
+"""The hand-over of K/V from a prefill pool to a decode pool: its pieces, totals, and time at link rate.
 
-K/V transfer: from the prefill pool to the decode pool, over InfiniBand.
+All pieces between two ranks are one transfer of the trip, over InfiniBand.
 """
 
 from __future__ import annotations

@@ -75,9 +75,9 @@ def batch_exchange(
     low_latency: bool = False,
     overlapped: bool = True,
 ) -> ExchangeTime:
-    """An exchange of ``rows`` rows a GPU, from the expected copies of one row.
+    """An exchange of ``rows`` rows per GPU, from the expected copies of one row.
 
-    High throughput moves one copy a GPU and a remote island; low latency one message a pick, straight.
+    High throughput moves one copy per GPU and a remote island; low latency one message per pick, straight.
     Combine mirrors dispatch in copies, with its own ``row_bytes``.
     """
     if low_latency:

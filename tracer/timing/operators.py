@@ -47,7 +47,7 @@ class Operator:
 
     @property
     def intensity(self) -> float:
-        """FLOPs a byte; 0 for an operator that does nothing."""
+        """FLOPs per byte; 0 for an operator that does nothing."""
         return self.flops / self.bytes if self.bytes else 0.0
 
 

@@ -1,9 +1,8 @@
-"""Rates by name: peak, or fitted to measurements; the data file says how each was found.
+"""Link rates by name: peak, or fitted to measurements; the data file says how each was found.
 
-How rates are fitted to measurements: least squares of relative errors, by hand-checkable means.
-
-Every row weighs the same whatever its size: t = Σ x_j·c_j is solved for c with each row divided by its
-measured t. A latency or an inverse rate that comes out negative is set to 0 and the rest solved again.
+A fit is least squares of relative errors: every row weighs the same whatever its size, so t = Σ x_j·c_j is
+solved for c with each row divided by its measured t. A latency or an inverse rate that comes out negative is
+set to 0 and the rest solved again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract.
 
-The timelines of a time report, for Gantt charts and trace viewers.
+:func:`timelines_of` hands the same times to Gantt charts and trace viewers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def time_report(
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
 ) -> TimeReport:
-    """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
+    """Time a scenario: ``tokens`` new tokens per replica, ``micro_batches`` of them, a profile's rates.
 
     ``chunk`` sends one prompt through the pipeline in chunks of so many tokens, in place of micro-batches.
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.

@@ -81,7 +81,7 @@ def layer_time(operators: Iterable[Operator], hardware: Hardware, *, rows: bool 
 
 
 def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
-    """FLOPs a byte at which arithmetic and memory take equally long: peak FLOPs / memory bandwidth.
+    """FLOPs per byte at which arithmetic and memory take equally long: peak FLOPs / memory bandwidth.
 
     >>> from tracer.mesh.hardware import hardware_preset
     >>> round(ridge(hardware_preset("h100")))
@@ -98,7 +98,7 @@ def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
 class ExpertRoof:
     """Where the expert GEMMs of a model leave the memory roof of a GPU.
 
-    ``tokens_per_expert`` is ridge x bytes a weight / 2, from weight bytes alone. ``batch`` is the number
+    ``tokens_per_expert`` is ridge x bytes per weight / 2, from weight bytes alone. ``batch`` is the number
     of tokens (of all GPUs that share the experts) at which the mean load reaches it: x E / k.
     ``batch_with_rows`` counts the rows' bytes and the experts really hit as well; None when the rows
     alone keep the GEMMs under the memory roof at any batch.

@@ -35,9 +35,9 @@ RANK_WORK = 64
 
 @dataclass(frozen=True, slots=True)
 class DispatchCopies:
-    """Expected copies a token (of one source rank) by link and by how much is de-duplicated.
+    """Expected copies per token (of one source rank) by link and by how much is de-duplicated.
 
-    ``nvlink`` and ``ib`` are what moves through relays, one copy a GPU and one a remote island.
+    ``nvlink`` and ``ib`` are what moves through relays, one copy per GPU and one per remote island.
     ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other islands (no relay);
     ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between islands.
     """
@@ -215,7 +215,7 @@ def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> 
 
 
 def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
-    """(messages a token, those between islands) without de-duplication, averaged over a layer's homes.
+    """(messages per token, those between islands) without de-duplication, averaged over a layer's homes.
 
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """

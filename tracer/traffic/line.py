@@ -1,6 +1,6 @@
 """One line of expected traffic: what an axis sends, in elements, bytes and seconds, and by which formula.
 
-Averages over pipeline stages, which may hold different numbers of layers and sit differently.
+Figures are averages over pipeline stages, which may hold different numbers of layers and sit differently.
 """
 
 from __future__ import annotations

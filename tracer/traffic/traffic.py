@@ -1,10 +1,8 @@
 """Closed forms: what each axis sends per GPU and layer, with the formula, before anything is run.
 
-T is the padded prompt of a replica, in decode the padded new tokens of its step (one a request), d the
+T is the padded prompt of a replica, in decode the padded new tokens of its step (one per request), d the
 hidden size; every replica has as many, and the router picks uniformly. The forms are section 7 of the
-counting rules; each agrees with a census, and with the sum of all tokens' trips.
-
-Expected traffic as text a person reads.
+counting rules; each agrees with a census, and with the sum of all tokens' trips. The table prints them.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class CommVolume:
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``.
+        """JSON values: one entry per axis, its first line's figures on top and every line in ``parts``.
 
         ``tracer/data/schemas/traffic.schema.json`` describes them.
         """
@@ -182,7 +180,7 @@ HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB",
 
 
 def traffic_rows(traffic: CommVolume) -> list[list[str]]:
-    """One row a line, in the order of :data:`HEADINGS`."""
+    """One row per line, in the order of :data:`HEADINGS`."""
     unit = traffic.tokens * (traffic.scenario.need_model().hidden or 1)
     rows = []
     for line in traffic.lines:

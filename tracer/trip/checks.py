@@ -23,7 +23,7 @@ def log_problems(
 ) -> list[str]:
     """A few lines for each count that is not as expected; empty when all are.
 
-    ``crossings`` is a number, or a number an axis (an axis that is not named is not asked about).
+    ``crossings`` is a number, or a number per axis (an axis that is not named is not asked about).
 
     Raises:
         ConfigError: for an axis that makes no crossings.

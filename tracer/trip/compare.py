@@ -1,6 +1,6 @@
-"""Two scenarios side by side: hop by hop, axis by axis, bytes and time.
+"""Two trips beside each other: totals, each axis, and hop by hop, in bytes and in time.
 
-Two trips beside each other: totals, each axis, and hop by hop.
+Hops of one layer, part and kind face each other; a hop that one trip lacks faces nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The trip log as text a person reads.
+"""The trip log: one line per hop for people, the same as JSON values, and as rows for a notebook.
 
-What the log of a decode trip adds: the rule that chose, the K/V that others move, the batch's padding.
+In decode the log also says which rule chose what travels, what the earlier K/V costs, and the padding.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def balance(load: NDArray[np.int64]) -> dict[str, float | None]:
 def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
-    ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy a GPU;
-    ``by_island`` of the copies between islands fall away with one copy an island.
+    ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy per GPU;
+    ``by_island`` of the copies between islands fall away with one copy per island.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:

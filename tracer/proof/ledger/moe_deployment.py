@@ -41,7 +41,7 @@ def nvlink() -> LedgerLine:
 
 
 def hybrid() -> LedgerLine:
-    """TP8+EP4 against TP4+EP8 on four nodes: remote copies a token, one an EP rank or one a node."""
+    """TP8+EP4 against TP4+EP8 on four nodes: remote copies per token, one per EP rank or one per node."""
     chance = HitChance(256, 8)
     copies = {}
     for name in ("hybrid-tp8-ep4", "hybrid-tp4-ep8"):

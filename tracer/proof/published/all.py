@@ -46,7 +46,7 @@ def all_comparisons() -> tuple[PublishedComparison, ...]:
 
 
 def summary(comparisons: tuple[PublishedComparison, ...]) -> str:
-    """One line a table: median and worst error."""
+    """One line per table: median and worst error."""
     columns = (left(gap=0), right("median", 7, gap=1), right("worst", 7, gap=1), right("rows", 5, gap=1))
     rows = [
         (each.title, f"{each.median_error:.1%}", f"{each.worst_error:.1%}", len(each.rows))

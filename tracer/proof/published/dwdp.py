@@ -45,7 +45,7 @@ def source_group(copies: str = "picks", output_weights: WeightFormat | None = No
 
 
 def source_contests(group: MoeGroup | None = None, *, plain: bool = False) -> tuple[LayerContest, ...]:
-    """One prompt a rank at each published length."""
+    """One prompt per rank at each published length."""
     group = group or source_group()
     return tuple(contest(group, TimedBatch.prompts(length), plain=plain) for length in LENGTHS)
 

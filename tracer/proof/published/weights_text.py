@@ -1,4 +1,4 @@
-"""Tokens against weights as text: crossovers, contention, rendezvous, and serving."""
+"""Tokens against weights as tables: crossovers, contention at a source, and serving."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stretches(group: MoeGroup, window_seconds: float, trials: int = 100) -> tupl
 
 
 def contention_lines(group: MoeGroup) -> Iterator[str]:
-    """A short window (16,384 tokens a pass, as where the source gained 8 %), copies at the measured rate."""
+    """A short window (16,384 tokens per pass, where the source gained 8 %), copies at the measured rate."""
     found = contest(group, TimedBatch.prompts(4096, 4))
     copy = group.remote_bytes / copy_rate()
     whole, sliced = stretches(group, max(found.dwdp_compute, copy))

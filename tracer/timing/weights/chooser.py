@@ -1,4 +1,4 @@
-"""Picks the contract for a workload: predicts the copy, guards the first token, falls back to tokens."""
+"""Picks the MoE contract for a workload: predicts the copy, guards the first token, falls back to tokens."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Forecast:
 class Choice:
     """The contract to run, why, and the figures it rests on.
 
-    ``tokens`` and ``weights`` forecast both contracts; ``copy_seconds`` is the predicted copy a layer and
+    ``tokens`` and ``weights`` forecast both contracts; ``copy_seconds`` is the predicted copy per layer and
     ``window_seconds`` the compute that hides it.
     """
 

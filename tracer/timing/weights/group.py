@@ -23,7 +23,7 @@ COPIES = ("picks", "distinct", "all")
 class MoeGroup:
     """``ranks`` GPUs on one fabric (a :class:`Link`, one direction, a GPU).
 
-    ``copies`` says how a token travels: ``picks`` one copy a pick (as the sources count), ``distinct`` one
+    ``copies`` says how a token travels: ``picks`` one copy per pick (as the sources count), ``distinct`` one
     a distinct GPU, ``all`` to every other rank (all-gather). ``local_experts`` is what a rank keeps: an
     even share unless more are kept (redundancy). ``fabric_share`` is the part of the fabric's rate that
     copies reach. ``output_weights`` is the storage of attention's output projection where it differs.

@@ -19,7 +19,7 @@ _ROUNDS = 200
 
 @dataclass(frozen=True, slots=True)
 class ContextStage:
-    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds`` are of 1, 2, … prompts a rank in a pass."""
+    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds`` are of passes of 1, 2, … prompts per rank."""
 
     ranks: int
     pass_seconds: Sequence[float]
@@ -42,7 +42,7 @@ class ContextStage:
         return self.ranks * self.most / self.pass_seconds[-1]
 
     def seconds(self, prompts: float) -> float:
-        """A pass of so many prompts a rank on average, from 1 to the most; between whole numbers a line."""
+        """A pass of so many prompts per rank on average, from 1 to the most; between whole numbers a line."""
         low = min(int(prompts), self.most - 1) if self.most > 1 else 1
         first = self.pass_seconds[low - 1]
         return first if self.most == 1 else first + (prompts - low) * (self.pass_seconds[low] - first)
@@ -59,7 +59,7 @@ class Served:
 
 
 def serve(stage: ContextStage, requests: int, generation_seconds: float) -> Served:
-    """The loop at rest: passes take what came in during the pass before, at least one prompt a rank.
+    """The loop at rest: passes take what came in during the pass before, at least one prompt per rank.
 
     Raises:
         ConfigError: for no request, or a time that is not above 0.

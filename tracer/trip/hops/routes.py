@@ -41,7 +41,7 @@ def tied_ep_ranks(
 ) -> Sequence[int]:
     """EP ranks that serve an expert equally well for a source, in slot order.
 
-    Its own, else those with a rank in its island, else all that hold the expert; one entry a slot.
+    Its own, else those with a rank in its island, else all that hold the expert; one entry per slot.
     """
     slots = placement.ep_ranks_of(expert)
     if len(slots) == 1:
