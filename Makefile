@@ -9,7 +9,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz properties lint types doctest docs bench bench-ui load packages mutants licences constraints clean
+.PHONY: help setup app test tools fuzz properties lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -40,11 +40,15 @@ fuzz: $(INSTALLED)  ## feed 10,000 wrong inputs of each kind to everything that 
 properties: $(INSTALLED)  ## run the property tests on many more scenarios
 	$(BIN)/pytest -m "not browser" --ignore=tests/fuzz --hypothesis-profile=fuzz
 
-lint: $(INSTALLED)  ## style, formatting, types, import order
+lint: $(INSTALLED) lint-js  ## style, formatting, types, import order
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PACKAGES)
 	$(BIN)/lint-imports --no-cache --no-logo
+
+lint-js:  ## the same for the explorer's scripts, where there is Node.js
+	@sh scripts/ensure_eslint.sh
+	@if cmp -s package-lock.json node_modules/.installed-lock.json; then npm run --silent lint; fi
 
 doctest: $(INSTALLED)  ## run the examples in docstrings
 	$(BIN)/pytest --doctest-modules $(PACKAGES)
@@ -74,5 +78,5 @@ constraints:  ## write constraints.txt anew, from the newest releases
 	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'
 
 clean:  ## remove what was made
-	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) node_modules build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

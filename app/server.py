@@ -65,7 +65,7 @@ def create_app(jobs: Path | None = None) -> dash.Dash:
     Raises:
         ConfigError: when the folder cannot be used.
     """
-    scripts, styles = Bundle.of("js"), Bundle.of("css")
+    scripts, styles = Bundle.of_scripts(), Bundle.of_styles()
     app = Explorer(
         __name__,
         update_title="",

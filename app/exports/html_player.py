@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from app.es_modules import player_script
 from layouts.compose.scene_json import scene_to_dict
 from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import map_svg, render_svg
@@ -14,22 +15,6 @@ from layouts.svg.map import map_svg, render_svg
 if TYPE_CHECKING:
     from app.query.journey import Journey
 
-SCRIPTS = (
-    "assets/core.js",
-    "assets/dom.js",
-    "assets/map_keys.js",
-    "assets/crowd.js",
-    "assets/sheets.js",
-    "assets/map.js",
-    "assets/legend.js",
-    "assets/together.js",
-    "assets/strip.js",
-    "assets/panel.js",
-    "assets/predict.js",
-    "assets/controls.js",
-    "assets/player.js",
-    "standalone/player_page.js",
-)
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -51,7 +36,7 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 </main>
 <script type="application/json" id="scene">{scene}</script>
 <script>
-{scripts}</script>
+{script}</script>
 </body>
 </html>
 """
@@ -65,16 +50,15 @@ def to_html(journey: Journey, hop: int | None = None) -> str:
     return PAGE.format(
         title=escape(f"{scene.name}: {whose}"),
         subtitle=escape(scene.subtitle),
-        style=_asset("assets/style.css"),
+        style=(files("app") / "assets" / "style.css").read_text(encoding="utf-8"),
         picture=render_svg(scene),
         # A "</script>" inside would end the element; "<" may be written as a JSON escape.
         scene=json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        scripts="".join(_asset(name) for name in SCRIPTS),
+        script=_embedded("the player's script", player_script()),
     )
 
 
-def _asset(name: str) -> str:
-    text = files("app").joinpath(name).read_text(encoding="utf-8")
-    if "</script" in text:
+def _embedded(name: str, script: str) -> str:
+    if "</script" in script:
         raise ValueError(f"{name} would end the script element that it is put into")
-    return text
+    return script
