@@ -1,4 +1,4 @@
-"""The K/V's last trip as a file: SVG with its stamp, PNG, or the numbers behind it as JSON."""
+"""The K/V hand-over as a file: SVG with its stamp, PNG, or the numbers behind it as JSON."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _PLACES = {
 class Stamp:
     """``source`` is the preset or file the picture was made from, None when flags changed it.
 
-    A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
+    A picture of a K/V hand-over has its decode pool as well, and says in ``whole`` whether all of the
     prompt moves; its ``log`` holds the totals. ``tokens`` are (replica, position) pairs where the picture
     has several; ``log`` is then their totals. ``digest`` is of the file without its stamp; pixels differ from
     machine to machine with the fonts, so ``drawn_from`` is the digest of the SVG that they were made of.

@@ -1,4 +1,4 @@
-"""Decode: what each axis becomes, who keeps the K/V, its last trip between pools, and who waits for whom."""
+"""Decode: what each axis becomes, who keeps the K/V, its hand-over between pools, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.reports.blocks import (
     table,
     text_control,
 )
-from app.reports.decode.pools import SHOWN, last_trip_blocks, more_text
+from app.reports.decode.pools import SHOWN, handover_blocks, more_text
 from layouts.charts.bars import Series, bars_figure
 from tracer.display import format_bytes, short_range
 from tracer.errors import ConfigError
@@ -52,7 +52,7 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
             *_part(lambda: _step(decode)),
             *_part(lambda: _phases(prefill, decode)),
             *_part(lambda: _owners(prefill, decode)),
-            *_part(lambda: last_trip_blocks(prefill, decode)),
+            *_part(lambda: handover_blocks(prefill, decode)),
             *_part(lambda: _waits(decode, query.get("loads", ""))),
         ],
     }

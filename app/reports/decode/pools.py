@@ -1,4 +1,4 @@
-"""The K/V's last trip on the decode page: drawn, listed, and streamed behind prefill."""
+"""The K/V hand-over on the decode page: drawn, listed, and streamed behind prefill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = f"here up to {MAX_STREAMED:,} GPUs are; `tokentrip kv --to` times larger
 FILES = [("SVG", "/export/last-trip.svg"), ("PNG", "/export/last-trip.png")]
 
 
-def last_trip_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
+def handover_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
     """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
     moved = kv_handover(Pools.join(prefill, decode))
     streamed, missing = stream_or_why(moved) if prefill.mesh.world_size <= MAX_STREAMED else (None, LARGE)

@@ -19,7 +19,7 @@ _ROUNDS = 200
 
 @dataclass(frozen=True, slots=True)
 class ContextStage:
-    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds`` are of passes of 1, 2, … prompts per rank."""
+    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds``: passes of 1, 2, … prompts per rank."""
 
     ranks: int
     pass_seconds: Sequence[float]
