@@ -16,7 +16,7 @@ COMMANDS = {
     "causal": "app.commands.cost.causal:causal_command",
     "census": "app.commands.batch.census:census_command",
     "compare": "app.commands.compare:compare_command",
-    "completion": "app.commands.common.completion:completion_command",
+    "completion": "app.commands.completion:completion_command",
     "diff": "app.commands.diff:diff_command",
     "eplb": "app.commands.batch.eplb:eplb_command",
     "export": "app.commands.export:export_command",

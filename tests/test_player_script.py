@@ -95,7 +95,7 @@ def test_the_player_reads_what_the_scene_says(tokens: list[tuple[int, int]]) -> 
             for m in moves
         ]
         assert found["totals"] == [hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes]
-        if not scene.tokens:
+        if not scene.multi_token:
             assert (found["dots"], found["tags"]) == ([list(dot) for dot in hop.marks.dots], None)
             continue
         alone = [m.tokens[0] if len(m.tokens) == 1 else None for m in moves]

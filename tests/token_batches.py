@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import scenarios
 
 from tracer.scenario.scenario import Scenario
-from tracer.trip.several import Trips, take_trips
+from tracer.trip.trips import Trips, take_trips
 
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.proof.replay import GenerationReport, ReplayReport
@@ -28,7 +28,7 @@ DIFFERS = 1
 @click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
 @click.option("--steps", default=2, show_default=True, help="With --phase decode: steps after prefill.")
 @click.option("--decode", metavar="SCENARIO", help="A decode pool that the K/V moves to; not with --tiny.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@json_option("The report as JSON.")
 def replay_command(
     scenario: Scenario,
     tiny: bool,
@@ -70,6 +70,9 @@ def replay_command(
         report = replay_generation(scenario, steps, pool, tiny=tiny, fault=fault, seed=weights_seed)
     else:
         report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
-    click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
+    if as_json:
+        print_json(report.to_dict(), 2)
+    else:
+        click.echo(str(report))
     if not report.ok:
         sys.exit(DIFFERS)

@@ -1,19 +1,21 @@
-"""The trip as one HTML file with the explorer's own player in it: it asks no network for anything."""
+"""The trip as one HTML file with the explorer's player in it, which needs no network."""
 
 from __future__ import annotations
 
 import json
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.es_modules import player_script
 from layouts.compose.scene_json import scene_to_dict
 from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import map_svg, render_svg
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
+    from layouts.scene.scene import Scene
+    from tracer.trip.trips import Trips
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -42,11 +44,11 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 """
 
 
-def to_html(journey: Journey, hop: int | None = None) -> str:
-    """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
-    scene = build_scene(journey)
-    whose = f"{len(scene.tokens)} tokens' trips" if scene.tokens else "one token's trip"
-    values = scene_to_dict(scene) | {"map": map_svg(scene), "start": hop or 0}
+def to_html(trips: Trips, hop: int | None = None) -> str:
+    """The page. It opens at a hop, by default the landing; without scripts it shows the whole trip's map."""
+    scene = build_scene(trips)
+    whose = f"{len(scene.tokens)} tokens' trips" if scene.multi_token else "one token's trip"
+    values = player_values(scene) | {"start": hop or 0}
     return PAGE.format(
         title=escape(f"{scene.name}: {whose}"),
         subtitle=escape(scene.subtitle),
@@ -56,6 +58,13 @@ def to_html(journey: Journey, hop: int | None = None) -> str:
         scene=json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=_embedded("the player's script", player_script()),
     )
+
+
+def player_values(scene: Scene) -> dict[str, Any]:
+    """What the player needs: the scene, its bare map, and for the kinds of its hops short name and family."""
+    kinds = {hop.kind: HopKind(hop.kind) for hop in scene.hops}
+    names = {word: {"short": kind.short, "family": kind.family} for word, kind in kinds.items()}
+    return scene_to_dict(scene) | {"map": map_svg(scene), "kinds": names}
 
 
 def _embedded(name: str, script: str) -> str:

@@ -1,4 +1,4 @@
-"""The K/V hand-over as a file: SVG with its stamp, PNG, or the numbers behind it as JSON."""
+"""The K/V hand-over as a file: SVG with its stamp, PNG, or its numbers as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDINGS = (".svg", ".png", ".json")
 
 
 def draw_pools(moved: KvHandover, target: Path) -> str | bytes:
-    """What a file of this ending holds.
+    """The content of a file with this ending.
 
     Raises:
         ConfigError: when nothing ends so, or resvg is not installed.

@@ -1,4 +1,4 @@
-"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, islands."""
+"""Chapters that weigh one mesh against another: pipeline, swapped axes, SP, weights, NVLink domains."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ def without_sp() -> Lesson:
 
 def ep_bytes(trip: Trip) -> int:
     """Bytes that the EP axis moved."""
-    return sum(transfer.bytes for hop in trip.filter(axis="ep") for transfer in hop.transfers)
+    return sum(hop.bytes for hop in trip.filter(axis="ep"))
 
 
 def weights() -> Lesson:
-    """DWDP moves experts instead of tokens; when that pays."""
+    """When it pays to move experts instead of tokens (DWDP)."""
     tokens = take_trip(scenario_of(ONE_NODE))
     query = {**ONE_NODE, "mesh.contract": "dwdp"}
     trip = take_trip(scenario_of(query))
     hop = find_hop(trip, "weight_pull")
-    pulled = sum(transfer.bytes for transfer in trip.hops[hop].transfers)
+    pulled = trip.hops[hop].bytes
     layers = trip.scenario.need_model().moe_layers
     moved = ep_bytes(tokens) / layers
     even = round(pulled / moved, 1 - len(str(round(pulled / moved))) + 1)

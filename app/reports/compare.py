@@ -1,4 +1,4 @@
-"""Two scenarios beside each other, as the compare page shows them."""
+"""Two scenarios side by side, as the compare page shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mesh page shows: the values in force, and either what the mesh does or what is wrong with it."""
+"""The mesh page: the values in force, and either what the mesh does or what is wrong with it."""
 
 from __future__ import annotations
 

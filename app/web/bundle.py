@@ -39,7 +39,7 @@ class Bundle:
 
     @property
     def address(self) -> str:
-        """Where it is served: the address changes with the text, so the text may be kept for a year."""
+        """Where it is served: the address changes with the text, so browsers may keep it for a year."""
         return f"/tokentrip-{sha256(self.text.encode()).hexdigest()[:16]}.{self.kind}"
 
     def register(self, server: flask.Flask) -> None:

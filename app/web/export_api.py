@@ -1,4 +1,4 @@
-"""What is seen, as a file: the trip of an address in any format the command line writes."""
+"""Downloads: the trip of an address in any format that the command line writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import flask
 
 from app.exports.formats import format_of
 from app.exports.stamp import stamped
-from app.query.journey import hop_count, journey_of
+from app.query.trips import trips_of
 from app.web.api import error_payload
 from tracer.errors import ConfigError
 
@@ -48,9 +48,9 @@ def export(name: str) -> flask.Response:
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:
     writer = format_of(Path(name))
-    journey = journey_of(query)
-    hop = _hop(query, hop_count(journey))
-    return stamped(writer(journey, hop), Path(name).suffix.lower(), journey, source=None, hop=hop)
+    trips = trips_of(query)
+    hop = _hop(query, len(trips.steps))
+    return stamped(writer(trips, hop), Path(name).suffix.lower(), trips, source=None, hop=hop)
 
 
 def _kv_handover(name: str, query: dict[str, str]) -> str | bytes:

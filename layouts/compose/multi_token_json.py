@@ -8,25 +8,24 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from layouts.compose.player_rows import DotRow, LinkWords, RiderRow, TagRow, Tally, columns
-from layouts.scene.crowds import (
-    Crowd,
+from layouts.scene.labels import link_text, meeting_text, plural
+from layouts.scene.token_tags import (
+    Standing,
     Tag,
+    carried_text,
     colours_of,
-    crowd_tags,
-    crowds_after,
-    crowds_while,
-    kept_after,
-    kept_tags,
-    riders_text,
+    kv_after,
+    kv_tags,
     token_name,
+    token_tags,
+    tokens_after,
+    tokens_during,
 )
-from layouts.scene.labels import plural
 from layouts.svg.legend import notes
-from layouts.words.together import link_text, meeting_text
 from tracer.display import format_bytes
 
 if TYPE_CHECKING:
-    from layouts.scene.scene import BusyLink, HopScene, Scene, Together, Traveller
+    from layouts.scene.scene import BusyLink, HopScene, Scene, TokenTotals
 
 MAX_LINES = 24
 
@@ -40,7 +39,7 @@ def several_to_dict(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _token(token: Traveller, replicas: int) -> dict[str, Any]:
+def _token(token: TokenTotals, replicas: int) -> dict[str, Any]:
     fill, ink = colours_of(token.index)
     totals = Tally(
         token.gpus_touched, token.node_crossings, token.comm_ops, token.bytes, format_bytes(token.bytes)
@@ -57,18 +56,18 @@ def _token(token: Traveller, replicas: int) -> dict[str, Any]:
 
 
 def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
-    """For each hop: marks by GPU, while it travels and after it; its moves' riders; who is where; who meets.
+    """For each hop: marks by GPU, while it travels and after it; tokens of each move; who is where and meets.
 
     Of the marks, ``tags_after`` are all tags after the hop, ``tags_during`` those of GPUs where others stand
     while it travels than before it, ``emptied`` the GPUs where then nobody stands, ``kv_tags`` the K/V of
     GPUs where the hop changed it.
     """
     before: HopScene | None = None
-    for hop, kept in zip(scene.hops, kept_after(scene), strict=True):
-        standing: dict[int, Crowd] = crowds_after(before) if before else {}
-        going, after = crowds_while(hop, before), crowds_after(hop)
+    for hop, kept in zip(scene.hops, kv_after(scene), strict=True):
+        standing: dict[int, Standing] = tokens_after(before) if before else {}
+        going, after = tokens_during(hop, before), tokens_after(hop)
         during = {rank: going.get(rank, ()) for rank in standing if going.get(rank) != standing[rank]}
-        riders = [RiderRow(riders_text(move.tokens), _only(move.tokens)) for move in hop.moves]
+        riders = [RiderRow(carried_text(move.tokens), _only(move.tokens)) for move in hop.moves]
         yield {
             "marks": {
                 "dots": columns(DotRow, []),
@@ -76,26 +75,26 @@ def several_hops(scene: Scene) -> Iterator[dict[str, Any]]:
                 "kv_copies": [],
                 "relays": [],
                 "newly_touched": list(dict.fromkeys(hop.newly_touched)),
-                "tags_after": _tags({rank: crowd_tags(crowd) for rank, crowd in after.items()}),
-                "tags_during": _tags({rank: crowd_tags(crowd) for rank, crowd in during.items()}),
-                "emptied": [rank for rank, crowd in during.items() if not crowd],
-                "kv_tags": _tags({rank: kept_tags(*held) for rank, held in kept.items()}),
+                "tags_after": _tags({rank: token_tags(held, numbered=True) for rank, held in after.items()}),
+                "tags_during": _tags(
+                    {rank: token_tags(held, numbered=True) for rank, held in during.items()}
+                ),
+                "emptied": [rank for rank, held in during.items() if not held],
+                "kv_tags": _tags({rank: kv_tags(*held, numbered=True) for rank, held in kept.items()}),
             },
             "riders": columns(RiderRow, riders),
             "places": _lines({gpu: [token for token, _ in after[gpu]] for gpu in sorted(after)}),
-            **_together(hop.together),
+            **_meetings(hop),
         }
         before = hop
 
 
-def _together(together: Together | None) -> dict[str, Any]:
-    if together is None:
-        return {}
-    found = sorted(together.meetings, key=lambda meeting: -len(meeting[1]))
+def _meetings(hop: HopScene) -> dict[str, Any]:
+    found = sorted(hop.meetings, key=lambda meeting: -len(meeting[1]))
     return {
-        "takers": len(together.tokens),
+        "takers": len(hop.tokens),
         "meetings": _lines(dict(found)),
-        "busiest": _busiest(together.busiest),
+        "busiest": _busiest(hop.busiest),
     }
 
 

@@ -1,6 +1,6 @@
 """What the player reads of a trip, row by row: a class is a row, its fields are the names on both sides.
 
-Rows of which a trip has thousands are sent as columns, a list per field: the names are then sent once.
+Rows of which a trip has thousands are sent as columns, one list per field: the names are then sent once.
 ``app/assets/core/scene.js`` makes rows of them again. Places and sizes are pixels of the map.
 """
 
@@ -49,7 +49,7 @@ class MoveRow:
 
 @dataclass(frozen=True, slots=True)
 class RiderRow:
-    """What rides a move of several tokens: words, and the token when it is one."""
+    """What a move of several tokens carries: words, and the token when it is one."""
 
     text: str
     token: int | None
@@ -65,7 +65,7 @@ class DotRow:
 
 @dataclass(frozen=True, slots=True)
 class TagRow:
-    """A mark with words in a GPU's box, see :class:`layouts.scene.crowds.Tag`."""
+    """A mark with words in a GPU's box, see :class:`layouts.scene.token_tags.Tag`."""
 
     rank: int
     x: float

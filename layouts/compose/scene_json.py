@@ -27,7 +27,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
     ]
     more: dict[str, Any] = {}
-    if scene.tokens:
+    if scene.multi_token:
         more = several_to_dict(scene)
         hops = [hop | extra for hop, extra in zip(hops, several_hops(scene), strict=True)]
     return {

@@ -41,7 +41,7 @@ def _experts(picks: tuple[int, ...]) -> str:
 
 
 def _route_sentences(context: Context) -> str:
-    """Where the copies of the first source go; other sources do alike."""
+    """Where the copies of the first source go; other sources do the same."""
     source = context.sources[0] if context.home not in context.sources else context.home
     found = routes(context.scenario, context.where, source)
     held = context.experts_by_rank(source)
@@ -238,7 +238,7 @@ def _combine_gotcha(context: Context) -> str:
 
 def weight_pull(context: Context) -> Words:
     """DWDP: weights come to the token."""
-    pulled = sum(t.bytes for t in context.hop.transfers)
+    pulled = context.hop.bytes
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
     crosses = any(t.tier == "ib" for t in context.hop.transfers)
     gotcha = (

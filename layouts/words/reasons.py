@@ -11,6 +11,21 @@ if TYPE_CHECKING:
     from layouts.words.context import Context
     from tracer.trip.hop import Transfer
 
+ROLES = {
+    Role.ROW: "rows",
+    Role.PARTIAL: "partial sums",
+    Role.KV: "K/V",
+    Role.DISPATCH: "rows for experts",
+    Role.FORWARD: "rows a relay passes on",
+    Role.RESULT: "experts' outputs",
+    Role.SUM: "sums from a relay",
+    Role.LOGITS: "logits",
+    Role.QUERY: "query heads",
+    Role.OUTPUT: "outputs, max, sum",
+    Role.WEIGHTS: "expert weights",
+}
+"""What a move of several tokens carries, by role."""
+
 
 def reasons(context: Context) -> list[str]:
     """A few words for each transfer of the hop, in order."""
@@ -69,7 +84,7 @@ def _moe_reasons(context: Context) -> list[str]:
 
 
 def _low_latency_reasons(context: Context, held: dict[int, dict[int, list[int]]]) -> list[str]:
-    """One expert a message: each pair takes its experts in turn."""
+    """One expert per message: each pair of GPUs takes its experts in turn."""
     left = {(source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()}
     words = []
     for t in context.hop.transfers:

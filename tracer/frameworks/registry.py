@@ -10,7 +10,15 @@ from tracer.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Framework
 
-FRAMEWORKS = ("megatron", "vllm", "sglang", "tensorrt-llm", "torchtitan", "deepspeed", "nanotron")
+FRAMEWORKS = (
+    "megatron",
+    "vllm",
+    "sglang",
+    "tensorrt-llm",
+    "torchtitan",
+    "deepspeed",
+    "nanotron",
+)
 _ALIASES = {
     "megatron-lm": "megatron",
     "megatron-core": "megatron",

@@ -190,7 +190,7 @@ def compare_scenarios(a: Scenario, b: Scenario) -> ScenarioComparison:
 def _pairs(trips: tuple[Trip, Trip], times: tuple[TripTime, TripTime]) -> Iterator[HopPair]:
     sides = [
         iter(
-            Side(i, len(hop.transfers), sum(t.bytes for t in hop.transfers), hop.crossings, spent.seconds)
+            Side(i, len(hop.transfers), hop.bytes, hop.crossings, spent.seconds)
             for i, (hop, spent) in enumerate(zip(trip.hops, clock.hops, strict=True))
         )
         for trip, clock in zip(trips, times, strict=True)
@@ -212,7 +212,7 @@ def _by_axis(trip: Trip, times: TripTime) -> dict[str, dict[str, float]]:
             continue
         row = found[hop.axis]
         row["crossings"] += hop.crossings
-        row["bytes"] += sum(t.bytes for t in hop.transfers) if hop.is_comm_op else 0
+        row["bytes"] += hop.bytes if hop.is_comm_op else 0
         row["seconds"] += spent.seconds
     return found
 

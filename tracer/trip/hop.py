@@ -8,22 +8,40 @@ from typing import NamedTuple
 
 
 class HopKind(StrEnum):
-    """One thing that happens to the token."""
+    """One thing that happens to the token: a row of this table is all that registers a kind of hop.
 
-    LAND = "land"
-    ALL_GATHER = "all_gather"
-    KV_EXCHANGE = "kv_exchange"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_REDUCE = "all_reduce"
-    DISPATCH = "dispatch"
-    COMBINE = "combine"
-    PP_SEND = "pp_send"
-    HEAD_COPY = "head_copy"
-    LOGITS_GATHER = "logits_gather"
-    QUERY_SEND = "query_send"
-    PARTIALS_RETURN = "partials_return"
-    KV_TRANSFER = "kv_transfer"
-    WEIGHT_PULL = "weight_pull"
+    A row has the kind's word in logs and JSON, the ``axis`` it communicates on (None: none), its ``family``
+    (the colour of the explorer's strip), its ``short`` name there, and its ``label``, a title for any token.
+    """
+
+    axis: str | None
+    family: str
+    short: str
+    label: str
+
+    def __new__(
+        cls, word: str, axis: str | None = None, family: str = "rest", short: str = "", label: str = ""
+    ) -> HopKind:
+        """A member that is its word, with the rest of its row as attributes."""
+        kind = str.__new__(cls, word)
+        kind._value_ = word
+        kind.axis, kind.family, kind.short, kind.label = axis, family, short, label
+        return kind
+
+    LAND = "land", None, "rest", "L", "Land"
+    ALL_GATHER = "all_gather", "tp", "tp", "AG", "All-gather"
+    KV_EXCHANGE = "kv_exchange", "cp", "cp", "KV", "Exchange K/V"
+    REDUCE_SCATTER = "reduce_scatter", "tp", "tp", "RS", "Reduce-scatter"
+    ALL_REDUCE = "all_reduce", "tp", "tp", "AR", "All-reduce"
+    DISPATCH = "dispatch", "ep", "ep", "D", "Dispatch to experts"
+    COMBINE = "combine", "ep", "ep", "C", "Combine experts' outputs"
+    PP_SEND = "pp_send", "pp", "pp", "PP", "Send to the next stage"
+    HEAD_COPY = "head_copy", "tp", "tp", "HC", "Copy rows to the LM head"
+    LOGITS_GATHER = "logits_gather", "tp", "tp", "LG", "Gather logits"
+    QUERY_SEND = "query_send", "cp", "cp", "Q", "Send queries"
+    PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
+    KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
+    WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
 
 
 class Role(StrEnum):
@@ -108,6 +126,11 @@ class Hop:
     def is_comm_op(self) -> bool:
         """Whether the hop counts as a comm op."""
         return self.kind not in QUIET_KINDS
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all its transfers."""
+        return sum(transfer.bytes for transfer in self.transfers)
 
     @property
     def crossings(self) -> int:

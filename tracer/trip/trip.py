@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -102,25 +102,31 @@ def take_trip(scenario: Scenario) -> Trip:
     check_length(scenario)
     hops = tuple(iterate_hops(scenario))
     touched: set[int] = set()
+    tallies = tuple(count_hops(((hop,) for hop in hops), touched))
+    return Trip(scenario, hops, tallies, log_of_hops(scenario, hops, tallies[-1]), tuple(sorted(touched)))
+
+
+def count_hops(steps: Iterable[Iterable[Hop]], touched: set[int]) -> Iterator[Tally]:
+    """The tally after each step, the hops that tokens take together; ``touched`` is filled on the way."""
     crossings = ops = total = 0
-    tallies = []
-    for hop in hops:
-        touched |= hop.touched
-        crossings += hop.crossings
-        if hop.is_comm_op:
-            ops += 1
-            total += sum(transfer.bytes for transfer in hop.transfers)
-        tallies.append(Tally(len(touched), crossings, ops, total))
-    return Trip(scenario, hops, tuple(tallies), _log(scenario, hops, tallies[-1]), tuple(sorted(touched)))
+    for step in steps:
+        for hop in step:
+            touched |= hop.touched
+            crossings += hop.crossings
+            if hop.is_comm_op:
+                ops += 1
+                total += hop.bytes
+        yield Tally(len(touched), crossings, ops, total)
 
 
-def _log(scenario: Scenario, hops: tuple[Hop, ...], last: Tally) -> TripLog:
+def log_of_hops(scenario: Scenario, hops: Iterable[Hop], last: Tally) -> TripLog:
+    """The log of hops that a last tally has counted: what it adds are the sums by axis and by tier."""
     by_axis = dict.fromkeys(LOG_AXES, 0)
     by_tier = dict.fromkeys(TIERS, 0)
     weight_bytes = 0
     for hop in hops:
         if hop.kind is HopKind.WEIGHT_PULL:
-            weight_bytes += sum(transfer.bytes for transfer in hop.transfers)
+            weight_bytes += hop.bytes
             continue
         if hop.axis is not None:
             by_axis[hop.axis] += hop.crossings

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from tracer.display import left, text_table
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-def print_json(value: Any) -> None:
-    """JSON on one line, floats as Python writes them."""
+
+def json_option(what: str = "The same as JSON.") -> Callable[[Command], Command]:
+    """The ``--json`` flag of a command, which it gets as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help=what)
+
+
+def print_json(value: Any, indent: int | None = None) -> None:
+    """JSON, by default on one line; floats as Python writes them."""
     import json
 
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:

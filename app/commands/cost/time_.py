@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write the timelines as Chrome trace JSON (Perfetto, chrome://tracing).",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def time_command(
     scenario: Scenario,
     tokens: int | None,
@@ -115,7 +116,6 @@ def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
 
 
 def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:
-    from app.commands.common.tables import print_json
     from tracer.proof.published.all import all_comparisons
 
     tables = {"published": [each.to_dict() for each in all_comparisons()]} if published else {}

@@ -70,7 +70,7 @@ def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
-    """A part of the page, or in its place why it cannot be had."""
+    """A part of the page, or the reason why it cannot be shown."""
     try:
         return build()
     except ConfigError as error:

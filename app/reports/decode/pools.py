@@ -82,5 +82,5 @@ def _streamed(streamed: KvStream) -> list[Block]:
 
 
 def more_text(count: int) -> str:
-    """What a table leaves out, when it does."""
+    """How many rows a table leaves out, if any."""
     return f" The first {SHOWN} of {count:,} are listed." if count > SHOWN else ""

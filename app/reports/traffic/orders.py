@@ -20,7 +20,7 @@ HEADS = ("#", "order", "over IB", "time", "by time", "why")
 
 
 def _use(order: str, own: str) -> Block:
-    """A button that lays the mesh out in an order, with the one it had beside it."""
+    """A button that changes the mesh to an order and keeps the old one for comparison."""
     return action("Use this order", {"mesh.order": order, "against": own}, says=f"Use this order, {order}")
 
 
@@ -56,7 +56,7 @@ def swapped_blocks(traffic: CommVolume, order: str) -> list[Block]:
 
 
 def _ratio(one: float, two: float) -> str:
-    """What a figure becomes, as a factor."""
+    """The factor by which a figure changes."""
     if f"{one:.9g}" == f"{two:.9g}":
         return "same"
     return f"{two / one:.3g}×" if one else "new"

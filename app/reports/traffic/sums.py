@@ -1,4 +1,4 @@
-"""Figures of traffic with how they are written: one pass in all, and line by line."""
+"""Traffic figures and their units: of one pass as a whole, and line by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Sum = tuple[str, float, Callable[[float], str]]
 
 
 def line_name(axis: str, part: str) -> str:
-    """An axis and its part of the model, as people say it."""
+    """The name of a line: an axis and its part of the model."""
     return f"{axis.upper()} {part.replace('_', ' ')}"
 
 

@@ -12,8 +12,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracer.trip.several import Trips
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
 
 COLUMNS = ("hop", "layer", "stage", "kind", "axis", "dead", "src", "dst", "bytes", "tier", "role")

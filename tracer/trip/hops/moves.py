@@ -13,23 +13,6 @@ from tracer.trip.hop import Hop, HopKind, Transfer, Where
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-AXIS_OF_KIND = {
-    HopKind.LAND: None,
-    HopKind.ALL_GATHER: "tp",
-    HopKind.REDUCE_SCATTER: "tp",
-    HopKind.ALL_REDUCE: "tp",
-    HopKind.HEAD_COPY: "tp",
-    HopKind.LOGITS_GATHER: "tp",
-    HopKind.KV_EXCHANGE: "cp",
-    HopKind.QUERY_SEND: "cp",
-    HopKind.PARTIALS_RETURN: "cp",
-    HopKind.DISPATCH: "ep",
-    HopKind.COMBINE: "ep",
-    HopKind.WEIGHT_PULL: "ep",
-    HopKind.PP_SEND: "pp",
-    HopKind.KV_TRANSFER: None,
-}
-
 
 def make_hop(
     kind: HopKind, where: Where, transfers: Iterable[Transfer], *, held: tuple[int, ...] = (), note: str = ""
@@ -37,7 +20,7 @@ def make_hop(
     """A hop of a kind at a place; the axis follows from the kind."""
     return Hop(
         kind,
-        AXIS_OF_KIND[kind],
+        kind.axis,
         where.layer,
         where.stage,
         where.part,

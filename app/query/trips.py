@@ -1,4 +1,4 @@
-"""What is drawn and written: one token's trip, or several tokens' trips on one map."""
+"""What a page or a command draws and writes: the trips of the tokens that it names, one or more."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 from app.query.address import scenario_of
 from app.query.token_names import read_token_names
 from tracer.errors import ConfigError
-from tracer.trip.log import log_line
-from tracer.trip.several import Trips, take_trips
-from tracer.trip.several_text import totals_line
 from tracer.trip.trip import Trip, take_trip
+from tracer.trip.trips import Trips, take_trips
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-Journey = Trip | Trips
 FOLLOW = "follow"
-UNTABLED = "name one token, or show the log, the counts or a picture"
+ONE_TOKEN = "name one token, or show the log, the counts or a picture"
 """What helps where a table of hops is asked of several tokens."""
 
 
-def journey_of(query: Mapping[str, str]) -> Journey:
+def trips_of(query: Mapping[str, str]) -> Trips:
     """The trip that a page's query names; with ``follow=0,5,9`` those of several tokens.
 
     Raises:
@@ -31,7 +28,7 @@ def journey_of(query: Mapping[str, str]) -> Journey:
     scenario = scenario_of(query)
     names = query.get(FOLLOW, "")
     try:
-        return follow(scenario, names, FOLLOW) if names else take_trip(scenario)
+        return follow(scenario, names or None, FOLLOW)
     except ConfigError as error:
         if not names or error.field == FOLLOW:
             raise
@@ -40,34 +37,29 @@ def journey_of(query: Mapping[str, str]) -> Journey:
         raise ConfigError(FOLLOW, names, rule, error.fix) from error
 
 
-def follow(scenario: Scenario, names: str, field: str = "--tokens") -> Journey:
-    """Trips of the tokens that a text names; of one token, its own trip.
+def follow(scenario: Scenario, names: str | None, field: str = "--tokens") -> Trips:
+    """Trips of the tokens that a text names, or without one of the scenario's own token.
 
     Raises:
         ConfigError: naming ``field`` for what does not read, and as ``take_trips``.
     """
+    if names is None:
+        return Trips.of(take_trip(scenario))
     trips = take_trips(scenario, read_token_names(names, scenario.replica, field))
-    return trips if len(trips.trips) > 1 else trips.trips[0]
+    return trips if trips.multi_token else Trips.of(trips.trips[0])
 
 
-def hop_count(journey: Journey) -> int:
-    """How many hops there are to draw: the trip's own, or the steps that tokens take together."""
-    return len(journey.steps if isinstance(journey, Trips) else journey.hops)
-
-
-def totals_text(journey: Journey) -> str:
-    """The totals in one line."""
-    if isinstance(journey, Trips):
-        return totals_line(journey)
-    return log_line(journey.log, journey.scenario.cluster.domain_word)
-
-
-def one_trip(journey: Journey, field: str, what: str, fix: str) -> Trip:
+def one_trip(trips: Trips, field: str, what: str, fix: str) -> Trip:
     """The trip of one token, for what cannot tell several.
 
     Raises:
         ConfigError: naming ``field`` when there are several.
     """
-    if isinstance(journey, Trips):
-        raise ConfigError(field, what, f"cannot hold {len(journey.trips)} tokens", fix)
-    return journey
+    if trips.multi_token:
+        raise ConfigError(field, what, f"cannot hold {len(trips.trips)} tokens", fix)
+    return trips.trips[0]
+
+
+def as_asked(trips: Trips) -> Trip | Trips:
+    """What is printed and written as JSON: one token's own trip, or the trips of several."""
+    return trips if trips.multi_token else trips.trips[0]

@@ -18,18 +18,19 @@ from PIL import Image
 from token_batches import FEW, batches
 
 from app.cli import tokentrip
-from app.exports.formats import FORMATS, SEVERAL, endings_for
+from app.exports.formats import FORMATS, MULTI_TOKEN, endings_for
 from app.web.api import trip_payload
 from layouts import Scene, build_scene, render_svg, scene_to_dict
 from layouts.animation.animated_svg import render_animated_svg
-from layouts.scene.crowds import crowd_tags, crowds_after, crowds_while, kept_at
 from layouts.scene.palette import TOKENS
+from layouts.scene.token_tags import kv_at, token_tags, tokens_after, tokens_during
 from layouts.svg.map import map_svg
 from layouts.svg.raster import to_gif
 from tracer import ConfigError, load_scenario, take_trip
 from tracer.display import format_bytes
 from tracer.memory.kv_owners import kv_owners
-from tracer.trip.several import Trips, link_loads, take_trips
+from tracer.trip.link_loads import link_loads
+from tracer.trip.trips import Trips, take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIX = [0, 5, 9, 40, 63, (3, 40)]
@@ -77,14 +78,13 @@ def test_a_trip_of_one_token_keeps_its_pictures_byte_for_byte(name: str) -> None
 @given(batches())
 def test_marks_follow_each_tokens_own_home(trips: Trips) -> None:
     scene = build_scene(trips)
-    kept = kept_at(scene, len(scene.hops) - 1)
+    kept = kv_at(scene, len(scene.hops) - 1)
     for token, trip in enumerate(trips.trips):
         scenario = trip.scenario
         marks = [hop.marks_of[token] for hop in scene.hops]
         owners = {rank for each in marks for rank in each.kv_owners}
         assert owners == set(kv_owners(scenario).ranks)
-        if scene.tokens:
-            assert {rank for rank, (owned, _) in kept.items() if token in owned} == owners
+        assert {rank for rank, (owned, _) in kept.items() if token in owned} == owners
         assert {rank for each in marks for rank in each.newly_touched} == set(trip.touched)
         homes = [scenario.mesh.moved(scenario.home, "pp", stage) for stage in range(scenario.mesh.stages)]
         at_home = {rank for each in marks for rank, state in each.dots if state == "home"}
@@ -102,25 +102,24 @@ def test_counters_and_moves_are_the_engines(trips: Trips) -> None:
     assert set(scene.touched) == set(trips.touched) <= set(scene.gpu_boxes())
     for hop, step in zip(scene.hops, trips.steps, strict=True):
         drawn: Counter[tuple[int, int, str]] = Counter()
-        riders: set[tuple[int, int, int]] = set()
+        carried: set[tuple[int, int, int]] = set()
         for move in hop.moves:
             drawn[move.source, move.destination, move.tier] += move.payload_bytes
-            riders |= {(token, move.source, move.destination) for token in move.tokens}
+            carried |= {(token, move.source, move.destination) for token in move.tokens}
             assert move.path.startswith("M")
         expected: Counter[tuple[int, int, str]] = Counter()
         for _, own in step.hops:
             for transfer in own.transfers:
                 expected[transfer.src, transfer.dst, str(transfer.tier)] += transfer.bytes
         assert drawn == expected
-        assert riders == {(token, t.src, t.dst) for token, own in step.hops for t in own.transfers}
+        assert carried == {(token, t.src, t.dst) for token, own in step.hops for t in own.transfers}
         assert hop.crossings == sum(own.crossings for _, own in step.hops)
-        if hop.together:
-            assert hop.together.tokens == step.tokens
-            assert dict(hop.together.meetings) == {each.gpu: each.tokens for each in step.meetings}
-            loads = link_loads(step.hops)
-            assert step.busiest == (loads[0] if loads else None)
-            busiest = hop.together.busiest
-            assert (busiest.payload_bytes if busiest else None) == (loads[0].bytes if loads else None)
+        assert hop.tokens == step.tokens
+        assert dict(hop.meetings) == {each.gpu: each.tokens for each in step.meetings}
+        loads = link_loads(step.hops)
+        assert step.busiest == (loads[0] if loads else None)
+        shown = loads[0].bytes if loads and scene.multi_token else None
+        assert (hop.busiest.payload_bytes if hop.busiest else None) == shown
 
 
 @FEW
@@ -128,8 +127,8 @@ def test_counters_and_moves_are_the_engines(trips: Trips) -> None:
 def test_who_stands_still_while_a_hop_travels_was_there_before(trips: Trips) -> None:
     scene = build_scene(trips)
     for before, hop in zip(scene.hops, scene.hops[1:], strict=False):
-        standing = {(rank, each) for rank, crowd in crowds_while(hop, before).items() for each in crowd}
-        were = {(rank, each) for rank, crowd in crowds_after(before).items() for each in crowd}
+        standing = {(rank, each) for rank, held in tokens_during(hop, before).items() for each in held}
+        were = {(rank, each) for rank, held in tokens_after(before).items() for each in held}
         left = {(rank, token) for rank, (token, _) in were - standing}
         assert standing <= were
         assert left <= {(move.source, token) for move in hop.moves for token in move.tokens}
@@ -157,8 +156,8 @@ def test_many_tokens_become_counts_and_none_is_lost() -> None:
     scene = build_scene(trips)
     for hop in scene.hops[:6]:
         shown = 0
-        for crowd in crowds_after(hop).values():
-            tags = crowd_tags(crowd)
+        for standing in tokens_after(hop).values():
+            tags = token_tags(standing, numbered=True)
             shown += int(tags[0].text[1:]) if tags[0].look == "count" else len(tags)
             assert all(tag.x + tag.width <= 76 for tag in tags)
         assert shown == sum(len(marks.dots) for marks in hop.marks_of)
@@ -213,7 +212,7 @@ def test_a_notebook_shows_the_map_and_a_gif_keeps_the_tokens_colours(trips: Trip
 
 
 def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("layouts.compose.together.MAX_SHARED", 300)
+    monkeypatch.setattr("layouts.compose.scene_of_trip.MAX_DRAWN_OF_ALL", 300)
     with pytest.raises(
         ConfigError, match="than the 300 hops and transfers that one map draws; draw 2 of them"
     ):
@@ -221,7 +220,7 @@ def test_one_map_has_a_size(trips: Trips, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_exports_of_several_tokens_are_checked(tmp_path: Path) -> None:
-    names = [f"x{ending}" for ending in SEVERAL]
+    names = [f"x{ending}" for ending in MULTI_TOKEN]
     words = [word for name in names for word in ("--to", str(tmp_path / name))]
     run = CliRunner()
     done = run.invoke(tokentrip, ["export", "six-cuts", "--tokens", "0,5,3:40", "--hop", "4", *words])
@@ -260,7 +259,7 @@ def test_the_page_gets_the_engines_totals(trips: Trips) -> None:
     assert [list(hop["tally"].values())[:4] for hop in payload["hops"]] == tallies
     assert [hop["takers"] for hop in payload["hops"]] == [len(step.tokens) for step in trips.steps]
     assert payload["exports"] == endings_for(trips)
-    assert set(payload["exports"]) == set(SEVERAL)
+    assert set(payload["exports"]) == set(MULTI_TOKEN)
     alone = trip_payload({"follow": "40"})
     assert alone == trip_payload({})
     assert "tokens" not in alone

@@ -14,8 +14,8 @@ from token_batches import FEW, batches
 
 import tracer
 from app.query.token_names import read_token_names
-from tracer.trip.several import MAX_TOKENS, Trips, take_trips
 from tracer.trip.trip import take_trip
+from tracer.trip.trips import MAX_TOKENS, Trips, take_trips
 
 
 @FEW
