@@ -25,7 +25,7 @@ def kv_transfer(pools: Pools, where: Where, pieces: Iterable[KvPiece]) -> Hop:
     """One transfer for each pair of ranks, all layers together.
 
     Destinations are shown after the prefill pool's ranks; pools stand on separate nodes, so each transfer
-    crosses islands.
+    crosses NVLink domains.
     """
     sizes: Counter[tuple[int, int]] = Counter()
     for piece in pieces:

@@ -1,6 +1,6 @@
 """How long a batch's dispatch or combine takes through relays, and which tier binds.
 
-A row crosses IB once to each remote island, to the relay with the home's index, which forwards it over
+A row crosses IB once to each remote NVLink domain, to the relay with the home's index, which forwards it over
 NVLink (DeepSeek-V3 report, section 3.2.2). Many rows are under way at once, so both tiers work at the
 same time and the slower one sets the pace; ``overlapped=False`` adds them instead.
 """
@@ -77,8 +77,8 @@ def batch_exchange(
 ) -> ExchangeTime:
     """An exchange of ``rows`` rows per GPU, from the expected copies of one row.
 
-    High throughput moves one copy per GPU and a remote island; low latency one message per pick, straight.
-    Combine mirrors dispatch in copies, with its own ``row_bytes``.
+    High throughput moves one copy per GPU and per remote NVLink domain; low latency one message per pick,
+    straight. Combine mirrors dispatch in copies, with its own ``row_bytes``.
     """
     if low_latency:
         nvlink, ib = copies.messages - copies.messages_ib, copies.messages_ib

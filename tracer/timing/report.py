@@ -236,7 +236,7 @@ def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> 
 
 
 def _nvlink_domains(scenario: Scenario) -> int:
-    """Islands that the token's dispatch group spans."""
+    """NVLink domains that the token's dispatch group spans."""
     members = scenario.mesh.group(scenario.home, ("etp", "ep"))
     return len({scenario.cluster.nvlink_domain_of(rank) for rank in members})
 

@@ -79,7 +79,7 @@ class Contracts:
 
 
 def compare_contracts(scenario: Scenario) -> Contracts:
-    """TP, EP (by picks, by GPU, by island), all-gather/reduce-scatter and DWDP over one dispatch group.
+    """TP, EP (by picks, GPU and NVLink domain), all-gather/reduce-scatter and DWDP over one dispatch group.
 
     Raises:
         ConfigError: when the model has no experts, or the mesh is too large to list.

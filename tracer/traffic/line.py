@@ -176,7 +176,7 @@ def layers_by_stage(scenario: Scenario, counted: Callable[[int], bool] = lambda 
 
 
 def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: bool = False) -> float:
-    """Share of an axis's messages that cross islands, stages weighted by ``weights``.
+    """Share of an axis's messages that cross NVLink domains, stages weighted by ``weights``.
 
     ``axis`` is tp, cp or dispatch; every ordered pair of a group alike, or with ``ring`` the links of a
     ring.

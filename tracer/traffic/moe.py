@@ -88,7 +88,7 @@ def average_copies(scenario: Scenario) -> DispatchCopies:
 
 
 def average_messages(scenario: Scenario) -> tuple[float, float]:
-    """Expected messages per token without de-duplication, and those between islands; as above."""
+    """Expected messages per token without de-duplication, and those between NVLink domains; as above."""
     messages = crossing = 0.0
     for layer, share in _distinct_layers(scenario).items():
         every, between = expected_messages(scenario, layer)

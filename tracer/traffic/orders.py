@@ -1,4 +1,4 @@
-"""Every axis order of a mesh, ranked by what crosses islands and by time, with one line why."""
+"""Every axis order of a mesh, ranked by what crosses NVLink domains and by time, with one line why."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def check_rankable(scenario: Scenario) -> None:
 
 
 def rank_orders(scenario: Scenario) -> Orders:
-    """Every order of the scenario's dense axes, by bytes across islands; ``rank_by_time`` ranks the time.
+    """Every order of the dense axes, by bytes across NVLink domains; ``rank_by_time`` ranks the time.
 
     Raises:
         ConfigError: when there are too many ranks, or the traffic cannot be computed at all.
@@ -199,7 +199,7 @@ def _ranked(entries: list[RankedOrder]) -> tuple[RankedOrder, ...]:
 
 
 def _why(traffic: CommVolume) -> str:
-    """Which axes stay inside an island, and what share of the others' bytes crosses."""
+    """Which axes stay inside an NVLink domain, and what share of the others' bytes crosses."""
     word = traffic.scenario.cluster.domain_word
     inside, outside = [], []
     for axis in ("tp", "cp", "ep", "pp"):

@@ -41,12 +41,12 @@ class CommVolume:
 
     @property
     def ib_bytes_per_pass(self) -> float:
-        """Bytes a GPU sends between islands in one forward pass, on average."""
+        """Bytes a GPU sends between NVLink domains in one forward pass, on average."""
         return sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def nvlink_bytes_per_pass(self) -> float:
-        """Bytes a GPU sends inside its island in one forward pass, on average."""
+        """Bytes a GPU sends inside its NVLink domain in one forward pass, on average."""
         return sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property

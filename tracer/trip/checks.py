@@ -48,7 +48,8 @@ def log_problems(
 def axis_problem(trip: Trip, axis: str) -> str | None:
     """Where an axis leaves a node: a hop of the trip, else a group of a GPU that the trip touches.
 
-    Node means island, an NVLink domain, where islands are larger than nodes. None when it stays inside.
+    Node means NVLink domain where those are larger than nodes. None when it stays
+    inside.
 
     Raises:
         ConfigError: for an unknown axis.

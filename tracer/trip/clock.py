@@ -33,7 +33,7 @@ _NEVER_WAIT = {(HopKind.DISPATCH, Role.ROW), (HopKind.COMBINE, Role.PARTIAL)}
 
 @dataclass(frozen=True, slots=True)
 class LinkRates:
-    """The two links of a GPU, one direction each: NVLink inside an island, IB between islands."""
+    """The two links of a GPU, one direction each: NVLink inside an NVLink domain, IB between domains."""
 
     nvlink: Link
     ib: Link

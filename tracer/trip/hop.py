@@ -134,7 +134,7 @@ class Hop:
 
     @property
     def crossings(self) -> int:
-        """Transfers between islands; pulled weights are tallied apart."""
+        """Transfers between NVLink domains; pulled weights are tallied apart."""
         if self.kind is HopKind.WEIGHT_PULL:
             return 0
         return [transfer.tier for transfer in self.transfers].count("ib")

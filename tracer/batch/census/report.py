@@ -31,7 +31,7 @@ def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
     ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy per GPU;
-    ``by_island`` of the copies between islands fall away with one copy per island.
+    ``by_island`` of the copies between NVLink domains fall away with one copy per NVLink domain.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:
@@ -75,7 +75,7 @@ def busiest_census_link(census: Census) -> dict[str, Any] | None:
 
 
 def crossings_per_token(census: Census) -> float:
-    """Transfers between islands a token makes in these layers, dispatch and combine together."""
+    """Transfers between NVLink domains a token makes in these layers, dispatch and combine together."""
     crossing = census.messages_by_tier("sent")["ib"] + census.messages_by_tier("back")["ib"]
     return crossing / max(1, census.tokens)
 

@@ -112,7 +112,7 @@ class Census(Shown):
 
     @property
     def ib_copies(self) -> Int64s:
-        """Messages of dispatch that leave a home for another island ``[rank, nvlink_domain]``."""
+        """Messages of dispatch that leave a home for another NVLink domain ``[rank, nvlink_domain]``."""
         total = np.zeros((self.scenario.mesh.world_size, self.scenario.cluster.nvlink_domains), np.int64)
         for part in self.parts:
             total[self._ranks[part.stage]] += part.traffic.ib_copies
@@ -141,7 +141,7 @@ class Census(Shown):
 
     @property
     def straight(self) -> int:
-        """Messages that went straight to another island for want of a relay."""
+        """Messages that went straight to another NVLink domain for want of a relay."""
         return sum(part.traffic.straight for part in self.parts)
 
     @cached_property
@@ -154,7 +154,7 @@ class Census(Shown):
         return RowBytes.of(self.scenario)
 
     def messages_by_tier(self, name: str = "sent") -> dict[str, int]:
-        """Messages inside islands and between them; ``name`` is ``sent``, ``back`` or ``pulled``."""
+        """Messages inside NVLink domains and between them; ``name`` is ``sent``, ``back`` or ``pulled``."""
         totals = {"nvlink": 0, "ib": 0}
         for part in self.parts:
             nvlink_domains = nvlink_domains_of(self.scenario.cluster, self._ranks[part.stage])

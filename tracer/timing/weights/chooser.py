@@ -93,7 +93,8 @@ def choose_contract(
 
     Tokens move as the group's ``copies`` say: ``ag_rs`` for ``all``, else ``ep``. Waiting at rendezvous is
     simulated from ``length_cv`` and charged to tokens; ``exchange_seconds`` replaces the group's own
-    dispatch and combine of a layer (relays, several islands). Queueing is M/D/1 a rank: ρ/(2(1-ρ)) passes.
+    dispatch and combine of a layer (relays, several NVLink domains). Queueing is M/D/1 a rank: ρ/(2(1-ρ))
+    passes.
 
     Raises:
         ConfigError: for a size the model lacks, or a rate no source states.

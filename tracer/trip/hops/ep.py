@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def dispatch(scenario: Scenario, where: Where) -> Hop:
     """Copies of the row to the experts' GPUs.
 
-    High throughput: one copy per GPU inside the home island; one IB copy to each remote island's relay,
-    which forwards one per GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low latency: one
-    message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch group.
+    High throughput: one copy per GPU inside the home NVLink domain; one IB copy to each remote NVLink
+    domain's relay, which forwards one per GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low
+    latency: one message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch
+    group.
     """
     notes: dict[str, None] = {}
     transfers: list[Transfer] = []
