@@ -21,12 +21,14 @@ class Page:
 
     ``report`` is ``module:function`` of a page of figures, imported when it is asked: a query in, ``title``,
     ``controls`` and ``blocks`` out. ``keys`` are keys of the address beside those of a scenario.
+    ``one_mesh`` pages show one scenario, and link to each other with it.
     """
 
     name: str
     path: str
     report: str = ""
     keys: tuple[str, ...] = ()
+    one_mesh: bool = True
 
     @property
     def word(self) -> str:
@@ -63,8 +65,8 @@ PAGES = (
     ),
     Page("Roofline", "/roofline", "app.reports.roofline:roofline_report", ("hardware", "tokens")),
     Page("Decode", "/decode", "app.reports.decode.decode:decode_report", ("decode", "loads")),
-    Page("Compare", "/compare", keys=("a", "b")),
-    Page("Learn", "/learn", keys=("chapter", "seed_of_quiz")),
+    Page("Compare", "/compare", keys=("a", "b"), one_mesh=False),
+    Page("Learn", "/learn", keys=("chapter", "seed_of_quiz"), one_mesh=False),
 )
 PAGE_KEYS = ("scenario", *dict.fromkeys(key for page in PAGES for key in page.keys))
 """Keys of an address that are no keys of a scenario file."""

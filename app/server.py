@@ -108,8 +108,11 @@ def create_server() -> flask.Flask:
 
 
 def header() -> html.Header:
-    """The brand, and one link per page."""
-    links = [html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.word}") for page in PAGES]
+    """The brand, and one link per page; ``data-mesh`` marks pages of one mesh."""
+    links = []
+    for page in PAGES:
+        marks: dict[str, Any] = {"data-mesh": ""} if page.one_mesh else {}
+        links.append(html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.word}", **marks))
     label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(
         [

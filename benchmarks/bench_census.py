@@ -154,7 +154,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def write_file(path: Path) -> int:
     """A ``.npy`` of about 2 * 10^9 picks over the model's MoE layers; how many there are."""
-    layers = load_scenario(SCENARIO).need_model().moe_layers
+    layers = load_scenario(SCENARIO).model.moe_layers
     tokens = -(-FILE_PICKS // (layers * TOP_K))
     layer = make_picks(tokens)[0]
     header = {"descr": "<i2", "fortran_order": False, "shape": (layers, tokens, TOP_K)}

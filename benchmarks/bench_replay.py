@@ -11,7 +11,7 @@ from tracer.trip.trip import take_trip
 
 def all_trips(scenario: Scenario) -> None:
     """The trip of every token of every replica."""
-    for replica in range(scenario.mesh.size_of("dp")):
+    for replica in range(scenario.mesh.dp):
         for position in range(scenario.token.prompt):
             take_trip(scenario.with_token(replica=replica, position=position))
 

@@ -86,11 +86,11 @@ class Battery:
 def _batch(tables: Tables, seed: int) -> Batch | None:
     """A few tokens of a scenario with drawn picks; None without experts."""
     scenario = Scenario.from_dict(tables)
-    model = scenario.need_model()
+    model = scenario.model
     if not model.moe_layers:
         return None
     rng = np.random.default_rng(seed)
-    replicas = rng.integers(0, scenario.mesh.size_of("dp"), 6).tolist()
+    replicas = rng.integers(0, scenario.mesh.dp, 6).tolist()
     positions = rng.integers(0, scenario.token.prompt, 6).tolist()
     scores = rng.random((model.moe_layers, 6, model.experts or 0))
     picks = scores.argsort(-1)[:, :, : model.top_k]

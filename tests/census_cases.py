@@ -38,8 +38,8 @@ class Case:
     def batch(self) -> Batch:
         """Tokens of all replicas or some, in no order, with distinct picks; ``blank`` ones are -1."""
         scenario = Scenario.from_dict(self.tables)
-        model, rng = scenario.need_model(), np.random.default_rng(len(self.name))
-        among = self.replicas or range(scenario.mesh.size_of("dp"))
+        model, rng = scenario.model, np.random.default_rng(len(self.name))
+        among = self.replicas or range(scenario.mesh.dp)
         replicas = rng.choice(among, self.tokens).tolist()
         positions = rng.integers(0, scenario.token.prompt, self.tokens).tolist()
         scores = rng.random((model.moe_layers, self.tokens, model.experts or 0))

@@ -7,6 +7,7 @@ from typing import Any
 
 from oracle import GROUP_NAMES, OracleTrip
 
+from tracer.scenario.scenario import BareScenario
 from tracer.scenario.scenario import Scenario as EngineScenario
 from tracer.trip.trip import take_trip
 
@@ -21,7 +22,7 @@ def engine_trip(scenario: Scenario) -> dict[str, Any]:
 
 def engine_groups(scenario: Scenario) -> dict[str, list[list[int]]]:
     """The engine's lists of groups, by name; a replica is a stage's tp and cp together."""
-    mesh = EngineScenario.from_dict(scenario).mesh
+    mesh = BareScenario.from_dict(scenario).mesh
     axes = {name: ("tp", "cp") if name == "replica" else name for name in GROUP_NAMES}
     return {name: mesh.groups(varying).tolist() for name, varying in axes.items()}
 

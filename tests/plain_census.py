@@ -64,7 +64,7 @@ class Batch:
 
     def moe_layers(self) -> list[int]:
         """Numbers of the MoE layers, from 1."""
-        model = self.scenario.need_model()
+        model = self.scenario.model
         return [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
 
 
@@ -78,7 +78,7 @@ class Plain:
     picks: int = 0
 
     def __post_init__(self) -> None:
-        world, model = self.scenario.mesh.world_size, self.scenario.need_model()
+        world, model = self.scenario.mesh.world_size, self.scenario.model
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(MATRICES, (world, world))
         shapes["ib_copies"] = (world, self.scenario.cluster.nvlink_domains)
         shapes["relayed"] = shapes["gpu_load"] = (world,)

@@ -106,9 +106,9 @@ def test_a_large_batch_counts_the_same_as_in_pieces(dtype: Any) -> None:
 @pytest.mark.parametrize("name", ["six-cuts", "six-cuts-pp-inside-dp", "deepseek-v3-prefill-ep32"])
 def test_closed_form_within_sampling_error(name: str) -> None:
     """IB and NVLink copies a token against the exact sums; error below 4.5 standard errors."""
-    scenario = replace(load_scenario(name), picks=())
+    scenario = load_scenario(name).with_(picks=())
     tokens = 20_000
-    model = scenario.need_model()
+    model = scenario.model
     census = take_census(scenario, DrawnPicks.of_model(model, tokens, seed=7))
     expected = expected_copies(scenario, census.layers[0])
     rows = tokens * len(census.layers)
@@ -145,8 +145,8 @@ def test_expected_traffic_is_the_census_of_uniform_picks(
     scenario = Scenario.from_dict(data)
     per_rank = 1000
     tokens = per_rank * scenario.mesh.stage_size
-    scenario = replace(scenario, token=replace(scenario.token, prompt=per_rank * scenario.mesh.size_of("tp")))
-    census = take_census(scenario, DrawnPicks.of_model(scenario.need_model(), tokens, seed=5))
+    scenario = scenario.with_(token=replace(scenario.token, prompt=per_rank * scenario.mesh.tp))
+    census = take_census(scenario, DrawnPicks.of_model(scenario.model, tokens, seed=5))
     line = comm_volume(scenario).axis("ep")
     assert line is not None
     layers, ranks = len(census.layers), scenario.mesh.world_size
@@ -157,7 +157,7 @@ def test_expected_traffic_is_the_census_of_uniform_picks(
 
 def test_each_layer_apart_adds_up() -> None:
     scenario = load_scenario("six-cuts")
-    census = take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 500), by_layer=True)
+    census = take_census(scenario, DrawnPicks.of_model(scenario.model, 500), by_layer=True)
     assert sum(census.only(layer).copies for layer in census.layers).tolist() == census.copies.tolist()
     report = census.to_dict(by_layer=True)
     assert sorted(map(int, report["by_layer"])) == list(range(1, 9))

@@ -37,7 +37,7 @@ def two_workers() -> Iterator[distributed.Client]:
 
 def test_the_same_to_the_bit_though_a_worker_dies(tmp_path: Path, two_workers: distributed.Client) -> None:
     scenario, client = load_scenario("six-cuts"), two_workers
-    drawn = DrawnPicks.of_model(scenario.need_model(), 60_000)
+    drawn = DrawnPicks.of_model(scenario.model, 60_000)
     np.save(tmp_path / "picks.npy", np.stack([drawn.read(layer, 0, 60_000) for layer in range(8)]))
     picks = NpyPicks.open(tmp_path / "picks.npy")
     local = take_census(scenario, picks, threads=2)
@@ -62,7 +62,7 @@ def test_a_walk_goes_along_with_tasks_or_is_one(
 ) -> None:
     monkeypatch.setattr("tracer.batch.census.cluster.SMALL_WALK_BYTES", small_bytes)
     scenario = load_scenario("six-cuts")
-    picks = DrawnPicks.of_model(scenario.need_model(), 5_000)
+    picks = DrawnPicks.of_model(scenario.model, 5_000)
     homes = GivenHomes.of_ranks(scenario, np.arange(5_000) % 16)
     found = cluster_census(scenario, picks, two_workers, homes=homes)
     assert same(found, take_census(scenario, picks, homes=homes))
@@ -70,7 +70,7 @@ def test_a_walk_goes_along_with_tasks_or_is_one(
 
 def test_an_interrupted_count_is_named_partial(two_workers: distributed.Client) -> None:
     scenario = load_scenario("six-cuts")
-    picks = DrawnPicks.of_model(scenario.need_model(), 20_000)
+    picks = DrawnPicks.of_model(scenario.model, 20_000)
 
     def give_up(done: int, blocks: int) -> None:
         if done >= blocks // 2:
@@ -90,4 +90,4 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracer.batch.census.cluster.CONNECT_SECONDS", 1)
     scenario = load_scenario("six-cuts")
     with pytest.raises(ConfigError, match=r"--scheduler='tcp://127\.0\.0\.1:1' does not answer"):
-        cluster_census(scenario, DrawnPicks.of_model(scenario.need_model(), 10), "tcp://127.0.0.1:1")
+        cluster_census(scenario, DrawnPicks.of_model(scenario.model, 10), "tcp://127.0.0.1:1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,10 @@ SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filt
 @given(scenarios(), st.data())
 def test_sum_of_trips_is_the_census(drawn: Scenario, data: st.DataObject) -> None:
     scenario = EngineScenario.from_dict(drawn)
-    model = scenario.need_model()
+    model = scenario.model
     assume(model.moe_layers)
     count = data.draw(st.integers(1, 8), label="tokens")
-    replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
+    replicas = st.integers(0, scenario.mesh.dp - 1)
     positions = st.integers(0, scenario.token.prompt - 1)
     tokens = data.draw(st.lists(st.tuples(replicas, positions), min_size=count, max_size=count))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000), label="picks seed"))
@@ -42,7 +41,7 @@ def test_sum_of_trips_is_the_census(drawn: Scenario, data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("name", ["six-cuts", "six-cuts-pp-inside-dp"])
 def test_the_whole_batch_of_a_preset(name: str) -> None:
-    scenario = replace(load_scenario(name), picks=())
+    scenario = load_scenario(name).with_(picks=())
     picks, _ = landed_batch(scenario)
     prompt = scenario.token.prompt
     batch = Batch(scenario, tuple(divmod(index, prompt) for index in range(picks.shape[1])), picks)
@@ -55,7 +54,7 @@ def test_the_whole_batch_of_a_preset(name: str) -> None:
 def test_weights_are_pulled_once_a_layer(drawn: Scenario, seed: int) -> None:
     """Under dwdp the census counts a rank's pulls once a layer; a trip of position 0 shows the same."""
     scenario = EngineScenario.from_dict(drawn)
-    model = scenario.need_model()
+    model = scenario.model
     assume(model.moe_layers and scenario.plan.contract == "dwdp")
     rng = np.random.default_rng(seed)
     picks = rng.random((model.moe_layers, 1, model.experts or 0)).argsort(-1)[:, :, : model.top_k]

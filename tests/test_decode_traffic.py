@@ -34,8 +34,8 @@ def step_bytes(scenario: Scenario, picks: list[dict[int, tuple[int, ...]]]) -> C
     """Bytes by axis and tier of all trips of a step, one a row; ``picks`` are each row's in turn."""
     landing, found = scenario.decode_landing, Counter[tuple[str, str]]()
     assert landing.padded == landing.batch
-    for replica in range(scenario.mesh.size_of("dp")):
-        for cp in range(scenario.mesh.size_of("cp")):
+    for replica in range(scenario.mesh.dp):
+        for cp in range(scenario.mesh.cp):
             position = landing.first_position_on(cp)
             for slot in range(landing.batch):
                 rider = scenario.with_token(replica=replica, position=position, slot=slot)
@@ -62,8 +62,8 @@ def test_dense_axes_are_the_steps_own_bytes(drawn: dict[str, Any]) -> None:
     """Σ over every row of a step, its trip's tp, cp and pp bytes by tier, the LM head's too."""
     way = attention_way(Scenario.from_dict(drawn))
     whole = Scenario.from_dict(drawn | {"mesh": drawn.get("mesh", {}) | {"decode_attention": way}})
-    whole = with_tokens(whole, whole.mesh.size_of("cp") * whole.mesh.size_of("tp"))
-    assert tokens_per_replica(whole) == whole.mesh.size_of("cp") * whole.mesh.size_of("tp")
+    whole = with_tokens(whole, whole.mesh.replica_size)
+    assert tokens_per_replica(whole) == whole.mesh.replica_size
     found, traffic = step_bytes(whole, [{}]), comm_volume(whole)
     for axis in ("tp", "cp", "pp"):
         for tier in ("nvlink", "ib"):
@@ -75,7 +75,7 @@ def test_messages_to_experts_are_the_trips_when_every_expert_is_picked_as_often(
     tables = decode(**mesh).to_dict()
     tables["model"] |= {"layers": 2, "experts": 16}
     small = Scenario.from_dict(tables | {"placement": None, "picks": {}})
-    small = with_tokens(small, small.mesh.size_of("cp") * small.mesh.size_of("tp"))
+    small = with_tokens(small, small.mesh.replica_size)
     turns = [{1: (e, (e + 1) % 16), 2: ((e + 5) % 16, (e + 6) % 16)} for e in range(16)]
     found, traffic = step_bytes(small, turns), comm_volume(small)
     for tier in ("nvlink", "ib"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,10 +83,8 @@ def test_a_skewed_scenario_is_balanced() -> None:
     from tracer.batch.eplb_scenario import rebalanced
     from tracer.batch.picks.draws import DrawnPicks, popularity_of
 
-    scenario = replace(load_scenario("six-cuts"), picks=())
-    picks = DrawnPicks.of_model(
-        scenario.need_model(), 4000, popularity=popularity_of("zipf", 32, skew=0.8), seed=2
-    )
+    scenario = load_scenario("six-cuts").with_(picks=())
+    picks = DrawnPicks.of_model(scenario.model, 4000, popularity=popularity_of("zipf", 32, skew=0.8), seed=2)
     found = rebalanced(scenario, picks, slots=48)
     report = found.to_dict()
     assert report["before"]["gpu_imbalance"] > 2

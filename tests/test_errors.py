@@ -220,10 +220,10 @@ def test_error_names_field_value_rule_and_fix(field: str, changes: dict[str, Any
 )
 def test_junk_is_refused_by_name(junk: object) -> None:
     if junk is None:
-        assert tracer.Scenario.from_dict(junk).mesh.world_size == 1
+        assert tracer.BareScenario.from_dict(junk).mesh.world_size == 1
         return
     with pytest.raises(ConfigError, match="must"):
-        tracer.Scenario.from_dict(junk)
+        tracer.BareScenario.from_dict(junk)
 
 
 def test_huge_meshes_answer_or_are_refused() -> None:
@@ -253,7 +253,9 @@ def test_a_missing_size_is_an_error_only_where_it_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"model\.hidden=None is needed to size a row; add it to \[model\]"):
         tracer.take_trip(scenario)
     tables["model"] = None
-    assert tracer.Scenario.from_dict(tables).mesh.world_size == 32
+    assert tracer.BareScenario.from_dict(tables).mesh.world_size == 32
+    with pytest.raises(ConfigError, match=r"model=None is needed to take a trip; add a \[model\] table"):
+        tracer.Scenario.from_dict(tables)
 
 
 def test_grid_refuses_what_is_no_axis_rank_or_coordinate() -> None:

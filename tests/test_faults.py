@@ -116,7 +116,7 @@ def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.Monke
     from tracer.batch.picks.draws import DrawnPicks
 
     scenario = load_scenario("six-cuts")
-    drawn = DrawnPicks.of_model(scenario.need_model(), 64)
+    drawn = DrawnPicks.of_model(scenario.model, 64)
     whole = take_census(scenario, drawn)
     part = take_census(scenario, Slow(drawn), threads=1, partial=True)
     assert part.notes[0].startswith("PARTIAL: it was interrupted, and ")

@@ -137,7 +137,7 @@ def test_every_keeper_in_the_decode_pool_gets_each_head_once_from_one_that_has_i
 ) -> None:
     both = Pools(*(Scenario.from_dict(table) for table in tables))
     position = data.draw(st.integers(0, both.prefill.token.prompt - 1))
-    layer = data.draw(st.integers(1, both.prefill.need_model().layers))
+    layer = data.draw(st.integers(1, both.prefill.model.layers))
     sources, targets = (
         Keepers(table).of(scenario.replica, position, layer)
         for table, scenario in zip(tables, (both.prefill, both.decode), strict=True)

@@ -42,7 +42,7 @@ def test_cells_are_escaped() -> None:
 
 def test_a_census_shows_who_sends_to_whom_and_each_experts_load() -> None:
     scenario = tracer.load_scenario("six-cuts")
-    census = take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 64))
+    census = take_census(scenario, DrawnPicks.of_model(scenario.model, 64))
     bundle = census._repr_mimebundle_()
     assert bundle["text/plain"] == str(census)
     picture = bundle["image/svg+xml"]
@@ -62,6 +62,6 @@ def test_a_census_shows_who_sends_to_whom_and_each_experts_load() -> None:
 
 def test_a_large_census_is_drawn_by_islands() -> None:
     scenario = tracer.load_scenario("deepseek-v3-decode-ep320")
-    picture = census_svg(take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 320)))
+    picture = census_svg(take_census(scenario, DrawnPicks.of_model(scenario.model, 320)))
     assert "by node" in picture
     assert "of one node for another" in picture

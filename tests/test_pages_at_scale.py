@@ -55,4 +55,4 @@ def test_the_engine_says_the_same_of_a_census() -> None:
 
     scenario = scenario_of(MILLION)
     with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has 2 stages of 524,288 ranks"):
-        take_census(scenario, DrawnPicks.of_model(scenario.need_model(), 8))
+        take_census(scenario, DrawnPicks.of_model(scenario.model, 8))

@@ -37,7 +37,7 @@ def test_too_many_rows_to_draw_are_refused() -> None:
 @pytest.mark.parametrize("name", ["six-cuts", "deepseek-v3-decode-ep144", "hybrid-tp4-ep8"])
 def test_the_busiest_gpus_rows_are_counted_slot_by_slot(name: str) -> None:
     scenario = load_scenario(name)
-    model, mesh = scenario.need_model(), scenario.mesh
+    model, mesh = scenario.model, scenario.mesh
     layer = next(layer for layer in range(1, model.layers + 1) if model.is_moe(layer))
     placement = scenario.placement_of(layer)
     load = np.arange(1, model.need("experts", "count") + 1) * 10
@@ -45,12 +45,12 @@ def test_the_busiest_gpus_rows_are_counted_slot_by_slot(name: str) -> None:
 
     def rows_of(rank: int) -> list[int]:
         return [
-            -(-int(load[expert]) // (len(placement.ep_ranks_of(expert)) * mesh.size_of("edp")))
+            -(-int(load[expert]) // (len(placement.ep_ranks_of(expert)) * mesh.edp))
             for expert in placement.experts_of(rank)
         ]
 
     assert held.rows.tolist() == rows_of(held.ep_rank)
-    assert sum(rows_of(held.ep_rank)) == max(sum(rows_of(rank)) for rank in range(mesh.size_of("ep")))
-    assert held.columns * mesh.size_of("etp") == 2 * model.need("expert_hidden", "count")
+    assert sum(rows_of(held.ep_rank)) == max(sum(rows_of(rank)) for rank in range(mesh.ep))
+    assert held.columns * mesh.etp == 2 * model.need("expert_hidden", "count")
     assert held.grouped.launches == 1
     assert held.loop.launches == len(held.rows)

@@ -147,7 +147,8 @@ def test_replicas_that_share_a_dispatch_group_meet_and_through_them_others(
     stage = sizes[0] * sizes[1] * sizes[2]
     mesh["ep"] = data.draw(st.sampled_from([ep for ep in range(1, stage + 1) if stage % ep == 0]))
     mesh |= {"order": "-".join(order), "expert_order": "-".join(expert_order)}
-    scenario = Scenario.from_dict({"mesh": mesh})
+    model = {"layers": sizes[3], "experts": mesh["ep"], "top_k": 1}
+    scenario = Scenario.from_dict({"mesh": mesh, "model": model})
     groups = [{replica} for replica in range(sizes[2])]
     for place in range(stage):
         members = scenario.mesh.group(scenario.mesh.rank_in_stage(0, place), "dispatch")

@@ -57,10 +57,10 @@ SLOTS_A_GPU = {
 @pytest.mark.parametrize("name", MESHES)
 def test_mesh_of_a_preset(name: str) -> None:
     scenario = tracer.load_scenario(name)
-    assert (scenario.mesh.world_size, scenario.mesh.size_of("ep"), scenario.cluster.nodes) == MESHES[name]
+    assert (scenario.mesh.world_size, scenario.mesh.ep, scenario.cluster.nodes) == MESHES[name]
     assert scenario.name == name
     if name in SLOTS_A_GPU and scenario.placement is not None:
-        counts = {scenario.placement.slots_on(rank) for rank in range(scenario.mesh.size_of("ep"))}
+        counts = {scenario.placement.slots_on(rank) for rank in range(scenario.mesh.ep)}
         assert counts == {SLOTS_A_GPU[name]}
 
 
@@ -111,7 +111,7 @@ def test_ep320_has_one_expert_a_gpu_and_64_for_copies_and_the_shared_one() -> No
     assert all(len(picks) == 9 and picks[8] == 256 for picks in scenario.layer_picks().values())
     text = str(take_trip(scenario))
     assert "shared experts are routed: expert 256 is in every pick" in text
-    assert scenario.need_model().experts == 256
+    assert scenario.model.experts == 256
 
 
 def test_node_limited_routing_keeps_a_token_on_four_nodes() -> None:

@@ -48,7 +48,7 @@ def test_a_single_pick_of_a_top_1_model_is_a_list() -> None:
 def test_an_empty_value_takes_out_a_key_or_a_table() -> None:
     assert "nodes" not in tables_of({"cluster.nodes": ""})["cluster"]
     found = scenario_of({"picks": "", "model": "", "model.preset": "mixtral-8x7b", "mesh.ep": "8"})
-    assert found.need_model().layers == 32
+    assert found.model.layers == 32
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -74,7 +74,7 @@ def test_decode_equals_one_device(name: str) -> None:
     assert report.ok, str(report)
     assert report.max_abs_error < 1e-11
     assert all(len(words) == 5 for words in report.tokens.values())
-    assert len(report.tokens) == case.mesh.size_of("dp")
+    assert len(report.tokens) == case.mesh.dp
 
 
 @pytest.mark.parametrize("model", [MOE, MLA], ids=["GQA", "MLA"])

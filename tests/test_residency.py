@@ -24,6 +24,7 @@ from tracer.model.configs import model_preset
 from tracer.model.dtype import BYTES
 from tracer.model.parameters import count_parameters, expert_bytes
 from tracer.model.weights import WeightPart
+from tracer.scenario.scenario import BareScenario
 from tracer.scenario.scenario import Scenario as EngineScenario
 from tracer.trip.trip import take_trip
 
@@ -80,7 +81,7 @@ def test_every_gpu_holds_what_the_oracle_says_and_every_copy_is_explained(scenar
         check_bytes(whole, held)
         for each in held.weights:
             sums[str(each.part)] += Fraction(each.parameters, each.held_by)
-    count = count_parameters(whole.need_model())
+    count = count_parameters(whole.model)
     assert sums == {str(part): count.of(part).total for part in WeightPart}
     assert sum(oracle.size.values()) == count.total
 
@@ -92,8 +93,8 @@ def check_bytes(whole: EngineScenario, held: Residency) -> None:
     assert sum(held.weight_bytes_by_part.values()) == held.weight_bytes
     ends = [each for each in held.weights if each.name in ("embedding", "lm_head", "tied_head")]
     assert padded == sum(each.padding for each in ends)
-    vocab = whole.need_model().need("vocab", "test")
-    assert all(each.rows in (vocab, -(-vocab // whole.mesh.size_of("tp"))) for each in ends)
+    vocab = whole.model.need("vocab", "test")
+    assert all(each.rows in (vocab, -(-vocab // whole.mesh.tp)) for each in ends)
 
 
 @QUARTER
@@ -130,7 +131,7 @@ def test_the_fullest_gpu_is_the_fullest_of_all(scenario: Scenario) -> None:
         sizes = [held.weight_bytes for held in members]
         assert (row.fullest.weight_bytes, row.emptiest.weight_bytes) == (max(sizes), min(sizes))
     tokens = min(held.kv_tokens_that_fit or 0 for held in everyone)
-    assert fits.tokens_a_replica == whole.mesh.size_of("cp") * whole.plan.dcp * tokens
+    assert fits.tokens_a_replica == whole.mesh.cp * whole.plan.dcp * tokens
     assert sum(row.ranks for row in fits.stages) == whole.mesh.world_size
 
 
@@ -186,7 +187,7 @@ def test_deepseek_prefill_units() -> None:
 
 def test_a_routed_shared_expert_takes_slots_and_no_place_beside_them() -> None:
     scenario = tracer.load_scenario("deepseek-v3-decode-ep320")
-    model = scenario.need_model()
+    model = scenario.model
     for rank, parts in ((0, {"experts"}), (256, {"shared"}), (257, {"experts"}), (258, {"shared"})):
         held = residency_of(scenario, rank)
         assert {"experts", "shared"} & set(held.weight_bytes_by_part) == parts
@@ -328,7 +329,7 @@ def test_presets_fit_their_hardware(name: str) -> None:
 
 
 def test_what_cannot_be_said_is_said() -> None:
-    groups_only = EngineScenario.from_dict({"mesh": {"tp": 2}})
+    groups_only = BareScenario.from_dict({"mesh": {"tp": 2}})
     report = rank_report(groups_only, 1)
     assert (report["holds"], report["groups"]["tp"]) == (None, [0, 1])
     assert report["holds_missing"].startswith("model=None is needed")

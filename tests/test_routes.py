@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tracer.scenario.files import load_scenario
@@ -38,7 +36,7 @@ def test_a_missing_relay_is_said_once_a_source_and_gpu() -> None:
     )
     hop = dispatch(scenario, Where(1, 0, scenario.position, scenario.home, Part.MOE, (1,)))
     assert hop.note == "GPU 2 has no relay for GPU 3: sent straight"
-    relayed = replace(load_scenario("six-cuts"), picks=())
+    relayed = load_scenario("six-cuts").with_(picks=())
     where = Where(1, 0, relayed.position, relayed.home, Part.MOE, (5, 27))
     assert dispatch(relayed, where).note == ""
 

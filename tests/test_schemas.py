@@ -91,7 +91,7 @@ def test_rank_and_groups_of_every_preset(name: str) -> None:
 
 
 def test_a_rank_of_a_huge_mesh_is_answered_in_little_space() -> None:
-    scenario = tracer.Scenario.from_dict({"mesh": {"tp": 8, "dp": 10**9, "ep": 64}})
+    scenario = tracer.BareScenario.from_dict({"mesh": {"tp": 8, "dp": 10**9, "ep": 64}})
     report = rank_report(scenario, 12_345)
     check("rank", report)
     assert report["groups"]["dp"] == {"count": 10**9, "first": [1 + 8 * i for i in range(8)]}

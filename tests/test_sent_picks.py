@@ -18,7 +18,7 @@ from tracer.batch.picks.files import read_picks
 from tracer.batch.picks.npy import MAX_UNPACKED_BYTES
 from tracer.batch.picks.source import InMemory
 
-MODEL = load_scenario("six-cuts").need_model()
+MODEL = load_scenario("six-cuts").model
 PICKS = np.argsort(np.random.default_rng(3).random((8, 50, 32)), axis=2)[:, :, :2].astype(np.int16)
 
 

@@ -24,7 +24,7 @@ from app.web.api import BUILDERS, MAX_BODY_BYTES
 from app.web.uploads import MAX_BYTES
 from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
-from tracer.scenario.files import parse_text
+from tracer.scenario.read import parse_text
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>alert(1)</script>"

@@ -99,10 +99,10 @@ def test_v3s_group_limit_reaches_as_many_nodes_as_published() -> None:
 def test_dense_axes_are_the_trips_own_bytes(drawn: Scenario) -> None:
     """Σ over all tokens of their trips' tp, cp and pp bytes, by tier."""
     scenario = EngineScenario.from_dict(drawn)
-    unit = 2 * scenario.mesh.size_of("cp") * scenario.mesh.size_of("tp")
+    unit = 2 * scenario.mesh.replica_size
     scenario = with_tokens(scenario, unit)
     totals: dict[tuple[str, str], int] = {}
-    for replica in range(scenario.mesh.size_of("dp")):
+    for replica in range(scenario.mesh.dp):
         for position in range(unit):
             for hop in take_trip(scenario.with_token(gpu=None, replica=replica, position=position)).hops:
                 part = "head" if hop.part == "lm_head" else str(hop.axis)

@@ -20,7 +20,7 @@ FEW = settings(
 def batches(draw: st.DrawFn) -> Trips:
     phase = draw(st.sampled_from(["prefill", "prefill", "decode"]))
     scenario = Scenario.from_dict(draw(scenarios(phase=phase)))
-    replicas = st.integers(0, scenario.mesh.size_of("dp") - 1)
+    replicas = st.integers(0, scenario.mesh.dp - 1)
     prompt = scenario.token.prompt
     positions = st.integers(prompt, prompt + 16) if scenario.decodes else st.integers(0, prompt - 1)
     own = (scenario.replica, scenario.position)

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from tracer.mesh.mesh import Mesh
     from tracer.model.dtype import Dtypes
     from tracer.model.spec import ModelSpec
+    from tracer.scenario.deployment import Deployment
     from tracer.scenario.files import load_scenario, preset_names
     from tracer.scenario.placement import Placement
     from tracer.scenario.plan import Contract, Plan, Sp
-    from tracer.scenario.scenario import Scenario
-    from tracer.scenario.token import Token
+    from tracer.scenario.scenario import BareScenario, Scenario
+    from tracer.scenario.token import Phase, Token
     from tracer.serving.generation import Generation, generate
     from tracer.serving.kv_handover import KvHandover
     from tracer.serving.phases import phase_table
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Axis": "mesh.axes",
+    "BareScenario": "scenario.scenario",
     "Cluster": "mesh.cluster",
     "ConfigError": "errors",
     "Contract": "scenario.plan",
+    "Deployment": "scenario.deployment",
     "Dtypes": "model.dtype",
     "Fits": "memory.fits",
     "Generation": "serving.generation",
@@ -55,6 +58,7 @@ _HOMES = {
     "Link": "mesh.cluster",
     "Mesh": "mesh.mesh",
     "ModelSpec": "model.spec",
+    "Phase": "scenario.token",
     "Placement": "scenario.placement",
     "Plan": "scenario.plan",
     "Pools": "serving.pools",
@@ -81,9 +85,11 @@ _HOMES = {
 
 __all__ = [
     "Axis",
+    "BareScenario",
     "Cluster",
     "ConfigError",
     "Contract",
+    "Deployment",
     "Dtypes",
     "Fits",
     "Generation",
@@ -94,6 +100,7 @@ __all__ = [
     "Link",
     "Mesh",
     "ModelSpec",
+    "Phase",
     "Placement",
     "Plan",
     "Pools",

@@ -8,10 +8,11 @@ registers a function under the entry-point group ``tokentrip.renderers``, named 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
+from math import fsum, inf, isfinite
 from typing import Any, ClassVar
 
 PICTURES = "tokentrip.renderers"
@@ -46,6 +47,44 @@ def format_seconds(seconds: float) -> str:
         if abs(seconds) >= scale * 0.9995:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def exact_sum(values: Iterable[float]) -> float:
+    """Numbers of 0 or more added exactly and rounded once, so that every Python gives the same digits.
+
+    ``sum`` of floats rounds otherwise from Python 3.12 on than before. Infinite where no float is as large.
+
+    >>> exact_sum([0.1] * 10), exact_sum([1e308, 1e308])
+    (1.0, inf)
+    """
+    try:
+        return fsum(values)
+    except OverflowError:
+        return inf
+
+
+def running_sums(values: Iterable[float]) -> Iterator[float]:
+    """The :func:`exact_sum` of all values so far, after each.
+
+    What rounding loses of each addition is kept beside the sum (Shewchuk, Adaptive Precision
+    Floating-Point Arithmetic, 1997).
+
+    >>> list(running_sums([0.1, 0.2, 0.3]))
+    [0.1, 0.30000000000000004, 0.6]
+    """
+    kept: list[float] = []
+    for value in values:
+        lost = []
+        for part in kept:
+            total = value + part
+            # Exact whichever of the two is larger (Knuth's two-sum); an infinite sum loses nothing.
+            back = total - value
+            error = (value - (total - back)) + (part - back) if isfinite(total) else 0.0
+            if error:
+                lost.append(error)
+            value = total
+        kept = [*lost, value]
+        yield exact_sum(kept)
 
 
 def runs_of(numbers: Iterable[int]) -> list[range]:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from math import isqrt
+from typing import TypeVar
+
+Word = TypeVar("Word", bound=StrEnum)
 
 MAX_SIZE = 10**9
 """The largest size that a file or a flag may state: a count of layers, of GPUs, of rows."""
@@ -38,7 +42,7 @@ def _shown(value: object) -> str:
     """``repr`` of the value, cut where it would drown the message."""
     if isinstance(value, int) and value.bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
-    text = repr(value)
+    text = repr(str(value) if isinstance(value, StrEnum) else value)
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -107,6 +111,15 @@ def one_of(field: str, value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise ConfigError(field, value, f"must be {listed(allowed)}", f"try {allowed[0]!r}")
     return value
+
+
+def word_of(field: str, value: object, words: type[Word]) -> Word:
+    """The member of an enum that a text stands for.
+
+    Raises:
+        ConfigError: naming ``field`` and the words there are.
+    """
+    return words(one_of(field, value, tuple(str(word) for word in words)))
 
 
 def listed(values: Iterable[object]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 @click.command("from")
@@ -72,7 +72,7 @@ def from_command(
         click.echo(str(layout))
 
 
-def _save(path: Path, scenario: Scenario) -> None:
+def _save(path: Path, scenario: BareScenario) -> None:
     """Write a scenario whole; the suffix says how."""
     import json
 

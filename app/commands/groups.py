@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.scenario_source import bare_scenario_argument
 from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 @click.command("groups")
-@scenario_argument
+@bare_scenario_argument
 @click.option("--axis", help="One axis (tp cp dp pp etp ep edp) or replica; all when left out.")
 @json_option()
-def groups_command(scenario: Scenario, axis: str | None, as_json: bool) -> None:
+def groups_command(scenario: BareScenario, axis: str | None, as_json: bool) -> None:
     """Print every group of every axis, and every replica.
 
     \b

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.scenario_source import bare_scenario_argument
 from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 @click.command("rank")
-@scenario_argument
+@bare_scenario_argument
 @click.argument("rank", type=int)
 @json_option()
-def rank_command(scenario: Scenario, rank: int, as_json: bool) -> None:
+def rank_command(scenario: BareScenario, rank: int, as_json: bool) -> None:
     """Print what one GPU is, who its partners are, and what it holds.
 
     \b

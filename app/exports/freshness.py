@@ -72,10 +72,10 @@ def _trips(stamp: Stamp, scenario: Scenario) -> Trips:
 def current_scenario(source: str | None, tables: dict[str, Any], folder: Path) -> Scenario:
     """The scenario as its source says now: a preset, a file beside the picture, else as it was stamped."""
     from tracer.scenario.files import SUFFIXES, load_scenario
-    from tracer.scenario.read import scenario_from_dict
+    from tracer.scenario.scenario import Scenario
 
     if source is None:
-        return scenario_from_dict(tables)
+        return Scenario.from_dict(tables)
     if Path(source).suffix.lower() not in SUFFIXES:
         return load_scenario(source)
     for place in (folder / source, Path(source)):

@@ -74,7 +74,7 @@ def without_sp() -> Lesson:
     """Without SP every TP rank dispatches."""
     with_sp, trip = take_trip(scenario_of(SIX)), take_trip(scenario_of(NO_SP))
     hop = find_hop(trip, "dispatch", 1)
-    tp = trip.scenario.mesh.size_of("tp")
+    tp = trip.scenario.mesh.tp
     once = with_sp.hops[find_hop(with_sp, "dispatch", 1)]
     read = (
         "Turn SP off. Attention then ends with an all-reduce, for the same bytes, and leaves the whole "
@@ -109,13 +109,13 @@ def weights() -> Lesson:
     trip = take_trip(scenario_of(query))
     hop = find_hop(trip, "weight_pull")
     pulled = trip.hops[hop].bytes
-    layers = trip.scenario.need_model().moe_layers
+    layers = trip.scenario.model.moe_layers
     moved = ep_bytes(tokens) / layers
     even = round(pulled / moved, 1 - len(str(round(pulled / moved))) + 1)
     read = (
         "Instead of sending tokens to experts, a GPU can fetch the experts it does not hold, layer by "
         "layer, while it computes. Tokens never leave, and replicas never wait for one another.",
-        f"On this node the model has {trip.scenario.need_model().experts} experts a layer over "
+        f"On this node the model has {trip.scenario.model.experts} experts a layer over "
         f"{trip.scenario.mesh.size_of('ep')} GPUs. Dispatch and combine move about "
         f"{format_bytes(moved)} a layer for one token.",
     )

@@ -6,6 +6,7 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus, plural
 from tracer.display import format_bytes
+from tracer.mesh.cluster import Tier
 from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
@@ -27,7 +28,7 @@ def _named(experts: tuple[int, ...]) -> str:
 def one_block() -> Lesson:
     """Eight experts on eight GPUs of one node."""
     scenario = scenario_of(ONE_NODE)
-    trip, model = take_trip(scenario), scenario.need_model()
+    trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     picks = scenario.layer_picks()[trip.hops[hop].layer]
     targets = sorted(t.dst for t in trip.hops[hop].transfers)
@@ -64,7 +65,7 @@ def relay() -> Lesson:
     scenario = scenario_of(SIX)
     trip = take_trip(scenario)
     hop = find_hop(trip, "dispatch", 1)
-    crossing = next(t for t in trip.hops[hop].transfers if t.tier == "ib")
+    crossing = next(t for t in trip.hops[hop].transfers if t.tier is Tier.IB)
     forwarded = next(t for t in trip.hops[hop].transfers if t.src == crossing.dst)
     picks = scenario.layer_picks()[1]
     cluster = scenario.cluster
@@ -122,9 +123,9 @@ def replicas() -> Lesson:
     scenario = scenario_of(SIX)
     trip, mesh = take_trip(scenario), scenario.mesh
     hop = find_hop(trip, "dispatch", 3)
-    dp = mesh.size_of("dp")
+    dp = mesh.dp
     group = mesh.group(scenario.home, "ep")
-    model = scenario.need_model()
+    model = scenario.model
     read = (
         f"The tints on the map are the {dp} replicas: each serves a request of its own and never talks "
         "to the others about attention.",
@@ -148,10 +149,10 @@ def replicas() -> Lesson:
 def real() -> Lesson:
     """DeepSeek's prefill unit."""
     scenario = scenario_of(REAL)
-    trip, model = take_trip(scenario), scenario.need_model()
+    trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     picks = scenario.layer_picks()[trip.hops[hop].layer]
-    remote = {scenario.cluster.nvlink_domain_of(t.dst) for t in trip.hops[hop].transfers if t.tier == "ib"}
+    remote = {scenario.cluster.nvlink_domain_of(t.dst) for t in trip.hops[hop].transfers if t.tier is Tier.IB}
     read = (
         "No one deploys six cuts at once. DeepSeek prefills with attention "
         f"DP{scenario.mesh.size_of('dp')} and EP{scenario.mesh.size_of('ep')} on "

@@ -43,7 +43,7 @@ def landing() -> Lesson:
 def zigzag_lesson() -> Lesson:
     """Why chunks are dealt from both ends."""
     scenario = scenario_of(SIX)
-    cp, plan = scenario.mesh.size_of("cp"), scenario.landing
+    cp, plan = scenario.mesh.cp, scenario.landing
     rank = scenario.mesh.dense.coordinate(scenario.home, "cp")
     chunks = [rank, 2 * cp - 1 - rank]
     work = [2 * chunk + 1 for chunk in range(2 * cp)]
@@ -73,11 +73,11 @@ def zigzag_lesson() -> Lesson:
 def layouts() -> Lesson:
     """Two layouts alternate around attention."""
     scenario = scenario_of(SIX)
-    trip, tp = take_trip(scenario), scenario.mesh.size_of("tp")
+    trip, tp = take_trip(scenario), scenario.mesh.tp
     hop = find_hop(trip, "all_gather")
     peers = [t.dst for t in trip.hops[hop].transfers]
     rows = scenario.landing.tokens_per_rank
-    heads = scenario.need_model().need("heads", "split attention")
+    heads = scenario.model.need("heads", "split attention")
     read = (
         f"Outside attention each GPU holds {rows} whole tokens: norms and routers work on a token alone.",
         f"Inside attention, heads are split: each of the {tp} TP ranks runs {heads // tp} of {heads} "
@@ -102,7 +102,7 @@ def layouts() -> Lesson:
 def kv_exchange_lesson() -> Lesson:
     """What moves between CP ranks."""
     scenario = scenario_of(SIX)
-    trip, model = take_trip(scenario), scenario.need_model()
+    trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "kv_exchange")
     partners = sorted({t.dst for t in trip.hops[hop].transfers})
     heads, kv_heads = model.need("heads", "compare"), model.need("kv_heads", "compare")

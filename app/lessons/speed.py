@@ -11,6 +11,7 @@ from layouts.scene.labels import gpus
 from tracer.batch.permutation import grouped_against_loop, permute
 from tracer.batch.picks.draws import DrawnPicks
 from tracer.mesh.hardware import hardware_preset
+from tracer.scenario.token import Phase
 from tracer.serving.phases import phase_table
 from tracer.timing.report import contract_group, time_report
 from tracer.timing.roofline import expert_points, expert_roof, ridge
@@ -28,7 +29,7 @@ SMS = 132
 def grouped() -> Lesson:
     """A loop over experts against one grouped GEMM."""
     scenario = scenario_of(ONE_NODE)
-    trip, model = take_trip(scenario), scenario.need_model()
+    trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     target, layer = trip.hops[hop].transfers[0].dst, trip.hops[hop].layer
     experts = model.need("experts", "group rows")
@@ -61,7 +62,7 @@ def grouped() -> Lesson:
 def roofline() -> Lesson:
     """Why a decode step cannot keep the arithmetic busy."""
     scenario = scenario_of(DECODE)
-    trip, model = take_trip(scenario), scenario.need_model()
+    trip, model = take_trip(scenario), scenario.model
     hardware = hardware_preset(scenario.cluster.hardware or "h100")
     hop = find_hop(trip, "dispatch", 1)
     row = next(each for each in phase_table(scenario).rows if each.axis == "ep")
@@ -96,7 +97,7 @@ def overlap() -> Lesson:
     scenario = scenario_of(SIX)
     report = time_report(scenario, tokens=PASS)
     found = report.overlap
-    small = time_report(scenario.with_phase("decode")).overlap
+    small = time_report(scenario.with_phase(Phase.DECODE)).overlap
     if found is None or small is None:
         raise RuntimeError("the reference trip can be overlapped")
     trip, hop = report.trip, find_hop(report.trip, "dispatch", 1)

@@ -18,7 +18,7 @@ SMALL = {"scenario": "mixtral-8x7b-ep8"}
 def six_cuts() -> Lesson:
     """What each axis cuts, and how far one token gets."""
     scenario = scenario_of(SIX)
-    trip, mesh, model = take_trip(scenario), scenario.mesh, scenario.need_model()
+    trip, mesh, model = take_trip(scenario), scenario.mesh, scenario.model
     size = {axis: mesh.size_of(axis) for axis in ("tp", "cp", "dp", "pp", "ep")}
     read = (
         f"{mesh.world_size} GPUs on {scenario.cluster.nodes} nodes run one model, cut six ways at once. "
@@ -34,7 +34,7 @@ def six_cuts() -> Lesson:
     question = ask(
         f"The token lands on {home}. How many of the {mesh.world_size} GPUs hold a piece of it by the end?",
         touched,
-        [mesh.size_of("tp") * mesh.size_of("cp") * size["pp"], mesh.stage_size, mesh.world_size],
+        [mesh.replica_size * size["pp"], mesh.stage_size, mesh.world_size],
         f"They lie on both stages: {trip.log.node_crossings} transfers cross between nodes on the way.",
     )
     after = (

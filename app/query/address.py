@@ -16,8 +16,8 @@ from typing import Any
 from app.pages import PAGE_KEYS
 from tracer.errors import ConfigError, nearest
 from tracer.scenario.files import preset_names
-from tracer.scenario.read import PLAIN, TABLES, scenario_from_dict
-from tracer.scenario.scenario import Scenario
+from tracer.scenario.read import PLAIN, TABLES
+from tracer.scenario.scenario import BareScenario, Scenario
 
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"
@@ -29,9 +29,18 @@ def scenario_of(query: Mapping[str, str]) -> Scenario:
     """The scenario that a page's query names.
 
     Raises:
+        ConfigError: for an unknown preset or key, a value that breaks a rule, or no model.
+    """
+    return Scenario.from_dict(tables_of(query))
+
+
+def bare_scenario_of(query: Mapping[str, str]) -> BareScenario:
+    """The same where groups and coordinates alone are asked: the scenario may have no model.
+
+    Raises:
         ConfigError: for an unknown preset or key, or a value that breaks a rule.
     """
-    return scenario_from_dict(tables_of(query))
+    return BareScenario.from_dict(tables_of(query))
 
 
 def tables_of(query: Mapping[str, str]) -> Tables:

@@ -11,11 +11,12 @@ from tracer.errors import ConfigError
 from tracer.memory.reports import rank_report
 from tracer.memory.residency import residency_of
 from tracer.mesh.mesh import GROUP_NAMES
+from tracer.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 LIT = 512
 NOTES = {
@@ -30,7 +31,7 @@ NOTES = {
 }
 
 
-def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
+def gpu_card(scenario: BareScenario, rank: int) -> dict[str, Any]:
     """The card of a rank; groups list their first ``LIT`` members, to be lit on the map.
 
     Raises:
@@ -45,12 +46,12 @@ def gpu_card(scenario: Scenario, rank: int) -> dict[str, Any]:
         "groups": [
             _group(name, mesh.group(rank, name)) for name in GROUP_NAMES if len(mesh.group(rank, name)) > 1
         ],
-        "holds": holdings(scenario, rank),
-        "experts": _experts(scenario, rank),
+        "holds": holdings(scenario, rank) if isinstance(scenario, Scenario) else [],
+        "experts": _experts(scenario, rank) if isinstance(scenario, Scenario) else {},
     }
 
 
-def _place(scenario: Scenario, rank: int) -> str:
+def _place(scenario: BareScenario, rank: int) -> str:
     cluster = scenario.cluster
     domain, rail = cluster.nvlink_domain_of(rank), cluster.index_in_nvlink_domain(rank)
     return f"{cluster.domain_word} {domain:,}, rail {rail}"
@@ -69,15 +70,13 @@ def _group(name: str, members: Sequence[int]) -> dict[str, Any]:
 def holdings(scenario: Scenario, rank: int) -> list[str]:
     """What a GPU holds, in a few words each."""
     model, mesh = scenario.model, scenario.mesh
-    if model is None:
-        return []
     found = [stage_layers_text(scenario, mesh.stage_of(rank))]
     if model.heads:
-        found.append(plural(model.heads // mesh.size_of("tp"), "query head"))
+        found.append(plural(model.heads // mesh.tp, "query head"))
     if model.mla:
         found.append("whole K/V latents")
     elif model.kv_heads:
-        found.append(plural(max(1, model.kv_heads // mesh.size_of("tp")), "KV head"))
+        found.append(plural(max(1, model.kv_heads // mesh.tp), "KV head"))
     experts = expert_label(scenario, rank)
     if experts:
         found.append(f"experts {experts} a layer")
@@ -101,14 +100,12 @@ def _memory(scenario: Scenario, rank: int) -> list[str]:
 def _experts(scenario: Scenario, rank: int) -> dict[str, list[int]]:
     """Experts in the GPU's slots, by MoE layer of its stage."""
     model, mesh = scenario.model, scenario.mesh
-    if model is None or model.experts is None:
+    if model.experts is None:
         return {}
     stage = mesh.stage_of(rank)
-    first = sum(scenario.stage_layers[:stage]) + 1
-    layers = range(first, first + scenario.stage_layers[stage])
     ep = mesh.expert_coordinate(rank, "ep")
     return {
         str(layer): list(dict.fromkeys(scenario.placement_of(layer).experts_of(ep)))
-        for layer in layers
+        for layer in scenario.layers_of(stage)
         if model.is_moe(layer)
     }

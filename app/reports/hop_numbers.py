@@ -46,7 +46,7 @@ def hop_numbers_report(query: dict[str, str]) -> dict[str, Any]:
 
 def _check_size(scenario: Scenario) -> None:
     """Refuse what would keep other readers waiting: every GPU, expert and pick is run on arrays."""
-    model = scenario.need_model()
+    model = scenario.model
     sizes = (
         ("world_size", scenario.mesh.world_size, MAX_GPUS),
         ("model.experts", model.experts or 0, MAX_EXPERTS),

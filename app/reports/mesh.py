@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from app.query.address import tables_of
 from app.reports.gpu_card import gpu_card
 from tracer.errors import ConfigError
-from tracer.scenario.read import scenario_from_dict
+from tracer.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -20,7 +20,7 @@ def mesh_report(query: dict[str, str]) -> Payload:
     """Values by key; then the trip's picture and counts, or the error with its fix."""
     tables = tables_of(query)
     try:
-        scenario = scenario_from_dict(tables)
+        scenario = Scenario.from_dict(tables)
         return {"values": _values(scenario.to_dict(), tables), **_what_it_does(scenario)}
     except ConfigError as error:
         parts = {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)}

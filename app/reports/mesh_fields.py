@@ -22,7 +22,7 @@ class Field:
 
 
 def _choice(name: str, label: str, help_text: str) -> Field:
-    return Field(f"mesh.{name}", label, "choice", help_text, tuple(map(str, CHOICES[name])))
+    return Field(f"mesh.{name}", label, "choice", help_text, tuple(str(word) for word in CHOICES[name]))
 
 
 def field_groups() -> list[tuple[str, list[Field]]]:

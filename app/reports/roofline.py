@@ -61,7 +61,7 @@ def _phases(scenario: Scenario) -> dict[str, int]:
 
 
 def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> list[Block]:
-    model, unstated = scenario.need_model(), WeightFormat(scenario.dtype.weights)
+    model, unstated = scenario.model, WeightFormat(scenario.dtype.weights)
     rate = rate_of(part_format(model, WeightPart.EXPERTS, unstated))
     batches = expert_points(model, hardware, BATCHES, unstated)
     own = {

@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
 
 from app.pages import PAGES, Builder, Payload
-from app.query.address import scenario_of
+from app.query.address import bare_scenario_of
 from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
@@ -90,12 +90,12 @@ def trip_payload(query: dict[str, str]) -> Payload:
 
 def token_payload(scenario: Scenario) -> Payload:
     """Which token is followed, and which others can be."""
-    model = scenario.need_model()
+    model = scenario.model
     return {
         "position": scenario.position,
         "positions": _positions(scenario),
         "replica": scenario.replica,
-        "replicas": scenario.mesh.size_of("dp"),
+        "replicas": scenario.mesh.dp,
         "seed": scenario.seed,
         "top_k": model.top_k if model.moe_layers else None,
         "picks": {str(layer): list(experts) for layer, experts in scenario.layer_picks().items()},
@@ -113,7 +113,7 @@ def gpu_payload(query: dict[str, str]) -> Payload:
     """One GPU: where it sits, its coordinates, its groups and its experts."""
     from app.reports.gpu_card import gpu_card
 
-    scenario = scenario_of(query)
+    scenario = bare_scenario_of(query)
     text = query.get("rank", "")
     return gpu_card(scenario, int(text) if text.isascii() and text.isdigit() else -1)
 

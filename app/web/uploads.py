@@ -7,8 +7,8 @@ from typing import Any
 
 from app.query.address import flatten
 from tracer.errors import ConfigError
-from tracer.scenario.files import parse_text
-from tracer.scenario.read import scenario_from_dict
+from tracer.scenario.read import parse_text
+from tracer.scenario.scenario import BareScenario
 
 MAX_BYTES = 262_144
 
@@ -28,7 +28,7 @@ def read_upload(data: bytes, name: str) -> dict[str, Any]:
     tables = parse_text(text, ".toml" if name.lower().endswith(".toml") else ".json")
     if isinstance(tables, dict) and {"architectures", "model_type"} & set(tables):
         return _model_keys(text, name)
-    scenario_from_dict(tables)
+    BareScenario.from_dict(tables)
     return {"keys": {"scenario": "", **flatten(tables)}, "warnings": [], "reset": True}  # type: ignore[arg-type]
 
 

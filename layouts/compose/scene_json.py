@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from itertools import accumulate
 from typing import Any
 
 from layouts.compose.multi_token_json import several_hops, several_to_dict
 from layouts.compose.player_rows import BoxRow, DotRow, MoveRow, Tally, columns
 from layouts.scene.labels import time_text
 from layouts.scene.scene import HopScene, Marks, Move, Question, Scene, Words
-from tracer.display import format_bytes
+from tracer.display import format_bytes, running_sums
 
 SCHEMA = 2
 
@@ -22,7 +21,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
     ``dots`` are columns.
     """
     paths: dict[str, int] = {}
-    since = accumulate(hop.seconds for hop in scene.hops)
+    since = running_sums(hop.seconds for hop in scene.hops)
     hops = [
         _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
     ]

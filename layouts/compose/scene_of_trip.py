@@ -17,6 +17,7 @@ from layouts.words.questions import question_about
 from layouts.words.reasons import ROLES, reasons
 from layouts.words.tell import tell_step
 from tracer.errors import ConfigError
+from tracer.mesh.cluster import Tier
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
 from tracer.trip.hop import HopKind, Role, Transfer
@@ -69,7 +70,7 @@ def build_scene(trips: Trip | Trips, *, all_lines: bool = False) -> Scene:
         domain_word=first.cluster.domain_word,
         crossings_by_axis=tuple(trips.log.node_crossings_by_axis.items()),
         touched=trips.touched,
-        replicas=first.mesh.size_of("dp"),
+        replicas=first.mesh.dp,
         tokens=_token_totals(trips),
         busiest=_busy_link(trips.busiest) if trips.multi_token else None,
     )
@@ -196,7 +197,7 @@ def _hop_scene(
 
 def _sent(hop: Hop, moves: tuple[Move, ...]) -> Hop:
     """A hop with the moves of several tokens as its transfers: each is one message, as its time says."""
-    joined = (Transfer(m.source, m.destination, m.payload_bytes, m.tier, m.role) for m in moves)
+    joined = (Transfer(m.source, m.destination, m.payload_bytes, Tier(m.tier), Role(m.role)) for m in moves)
     return replace(hop, transfers=tuple(joined))
 
 
@@ -207,7 +208,7 @@ def _moves(trips: Trips, step: Step, context: Context, roads: _Roads) -> Iterato
     """
     cluster = trips.scenario.cluster
     why = [] if trips.multi_token else reasons(context)
-    found: dict[tuple[int, int, str, str, int, int], tuple[list[int], dict[int, None]]] = {}
+    found: dict[tuple[int, int, Tier, Role, int, int], tuple[list[int], dict[int, None]]] = {}
     for token, hop in step.hops:
         times = phases(hop, ring=is_ring(trips.trips[token].scenario, hop))
         for number, (transfer, phase) in enumerate(zip(hop.transfers, times, strict=True)):
@@ -224,7 +225,7 @@ def _moves(trips: Trips, step: Step, context: Context, roads: _Roads) -> Iterato
             seconds=transfer_seconds(cluster.link(tier), sum(sizes)),
             tier=str(tier),
             role=str(role),
-            why=f"{ROLES[Role(role)]}: {tokens_text(tuple(tokens))}" if trips.multi_token else why[apart],
+            why=f"{ROLES[role]}: {tokens_text(tuple(tokens))}" if trips.multi_token else why[apart],
             phase=phase,
             on_rail=on_rail(cluster, source, destination, tier),
             path=roads.path(source, destination),

@@ -185,7 +185,7 @@ class _Walker:
             self.box_height,
             mesh.stage_of(rank),
             replica,
-            replica % TINTS if mesh.size_of("dp") > 1 else TINTS,
+            replica % TINTS if mesh.dp > 1 else TINTS,
             expert_label(self.scenario, rank),
         )
 

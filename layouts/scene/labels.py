@@ -140,8 +140,8 @@ def expert_label(scenario: Scenario, rank: int) -> str:
 
 def stage_bounds(scenario: Scenario, stage: int) -> tuple[int, int]:
     """First and last layer of a stage, counted from 1."""
-    first = sum(scenario.stage_layers[:stage]) + 1
-    return first, first + scenario.stage_layers[stage] - 1
+    layers = scenario.layers_of(stage)
+    return layers[0], layers[-1]
 
 
 def stage_layers_text(scenario: Scenario, stage: int) -> str:
@@ -155,7 +155,7 @@ def stage_layers_text(scenario: Scenario, stage: int) -> str:
 
 def _first_moe_layer(scenario: Scenario, stage: int) -> int | None:
     model = scenario.model
-    if model is None or model.experts is None:
+    if model.experts is None:
         return None
     first, last = stage_bounds(scenario, stage)
     return next((layer for layer in range(first, last + 1) if model.is_moe(layer)), None)

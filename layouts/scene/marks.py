@@ -57,7 +57,7 @@ class _Places:
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
         owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
-        return cls(scenario.plan.sp == Sp.MEGATRON, homes, groups, owners)
+        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners)
 
     def rest(self, stage: int) -> Dots:
         """The row between blocks: whole at home, or on every TP rank without SP."""

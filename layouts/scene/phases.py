@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.scenario.plan import KvExchange, TpAlgo
 from tracer.trip.hop import HopKind, Role
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 def is_ring(scenario: Scenario, hop: Hop) -> bool:
     """Whether a hop hands on from rank to rank."""
     if hop.kind is HopKind.KV_EXCHANGE:
-        return scenario.plan.kv_exchange == "ring"
-    return hop.axis == "tp" and scenario.plan.tp_algo == "ring"
+        return scenario.plan.kv_exchange is KvExchange.RING
+    return hop.axis == "tp" and scenario.plan.tp_algo is TpAlgo.RING
 
 
 def phases(hop: Hop, *, ring: bool) -> list[int]:

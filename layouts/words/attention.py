@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from layouts.words.shapes import kv_shapes
+from tracer.scenario.plan import KvExchange
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def kv_exchange(context: Context) -> Words:
     """Keys and values travel; queries stay."""
     partners = sorted({t.dst for t in context.hop.transfers} - set(context.tp_group))
-    ring = context.scenario.plan.kv_exchange == "ring" and context.size("cp") > 2
+    ring = context.scenario.plan.kv_exchange is KvExchange.RING and context.size("cp") > 2
     return Words(
         f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",

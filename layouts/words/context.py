@@ -33,7 +33,7 @@ class Context:
     @property
     def model(self) -> ModelSpec:
         """The model."""
-        return self.scenario.need_model()
+        return self.scenario.model
 
     @property
     def home(self) -> int:
@@ -53,7 +53,7 @@ class Context:
     @property
     def splits_tokens(self) -> bool:
         """Whether SP keeps each token on one TP rank outside attention."""
-        return self.scenario.plan.sp == Sp.MEGATRON
+        return self.scenario.plan.sp is Sp.MEGATRON
 
     @property
     def sources(self) -> list[int]:

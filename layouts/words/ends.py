@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import every, gpus, stage_layers_text
 from layouts.scene.scene import Words
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Embedding
 from tracer.trip.hops.moves import row_holders
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def land(context: Context) -> Words:
         start = f"A new token, position {position:,} after a prompt of {prompt:,}, starts on {gpus(holders)}."
     steps = [step for step in cuts if step]
     why = "The embedding lookup is local: every GPU of the first stage has the whole table."
-    if context.scenario.plan.embedding == "vocab_parallel":
+    if context.scenario.plan.embedding is Embedding.VOCAB_PARALLEL:
         why = "The embedding table is cut by vocabulary over the TP ranks: the row is summed next."
     if new:
         why += " The new token's K/V will be kept where it starts."
@@ -99,7 +99,7 @@ def _land_gotcha(context: Context) -> str:
             "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late "
             "one."
         )
-    meets = context.size("ep") > 1 and context.scenario.plan.contract != Contract.DWDP
+    meets = context.size("ep") > 1 and context.scenario.plan.contract is not Contract.DWDP
     if context.size("dp") > 1 and context.model.moe_layers and meets:
         return (
             "Replicas are independent in attention only: they share one set of experts, so they meet "
@@ -112,7 +112,7 @@ def pp_send(context: Context) -> Words:
     """The row goes to the same place of the next stage."""
     hop, scenario = context.hop, context.scenario
     ends = [t.dst for t in hop.transfers]
-    crosses = any(t.tier == "ib" for t in hop.transfers)
+    crosses = hop.crosses
     rails = "its own rail" if len(ends) == 1 else "their own rails"
     link = f"InfiniBand, down {rails}" if crosses else "NVLink"
     same_rail = all(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from tracer.display import format_bytes
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.trip.hops.routes import routes
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ FEW = 3
 
 def dispatch(context: Context) -> Words:
     """Copies of the row go to the experts' GPUs."""
-    if context.scenario.plan.contract == Contract.AG_RS:
+    if context.scenario.plan.contract is Contract.AG_RS:
         return _ag_dispatch(context)
     count = len(context.picks)
     title = f"Dispatch to {plural(count, 'expert')}"
@@ -29,7 +30,7 @@ def dispatch(context: Context) -> Words:
         f"Experts are spread over {plural(context.size('ep'), 'EP rank')} of the stage, so the row goes "
         f"to the GPUs that hold the {count} its router picked."
     )
-    if context.scenario.plan.dispatch == "low_latency":
+    if context.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return Words(title, STOP, _low_latency_moves(context), why, _low_latency_gotcha(context))
     what = f"The router picked {_experts(context.picks)}. {_route_sentences(context)}"
     return Words(title, STOP, what, why, _dispatch_gotcha(context))
@@ -127,7 +128,7 @@ def _dedup(context: Context) -> str:
     remote = sum(
         len(e) for rank, e in held.items() if context.nvlink_domain(rank) != context.nvlink_domain(source)
     )
-    crossings = sum(t.tier == "ib" and t.src == source for t in context.hop.transfers)
+    crossings = sum(t.tier is Tier.IB and t.src == source for t in context.hop.transfers)
     if remote > crossings > 0:
         crossing = plural(crossings, "copy crosses and fans out", "copies cross and fan out")
         return (
@@ -176,7 +177,7 @@ def _ag_dispatch(context: Context) -> Words:
 def combine(context: Context) -> Words:
     """Weighted expert outputs come home and are summed on the way."""
     home = gpus([context.home])
-    if context.scenario.plan.contract == Contract.AG_RS:
+    if context.scenario.plan.contract is Contract.AG_RS:
         return Words(
             f"Reduce-scatter to {home}",
             STOP,
@@ -197,7 +198,7 @@ def _combine_moves(context: Context, home: str) -> str:
     hop = context.hop
     if not hop.transfers:
         return f"Every picked expert is on {home}: the outputs are summed where they are."
-    if context.scenario.plan.dispatch == "low_latency":
+    if context.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return (
             f"Each expert's output comes straight back: {plural(len(hop.transfers), 'message')} of "
             f"{context.each_bytes}, {hop.crossings} over InfiniBand."
@@ -220,7 +221,7 @@ def _combine_moves(context: Context, home: str) -> str:
 
 
 def _combine_gotcha(context: Context) -> str:
-    if context.scenario.plan.dispatch == "low_latency":
+    if context.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return "Nothing is summed on the way: as many messages come back as went out."
     dtype = context.scenario.dtype
     same = dtype.dispatch == dtype.combine
@@ -240,7 +241,7 @@ def weight_pull(context: Context) -> Words:
     """DWDP: weights come to the token."""
     pulled = context.hop.bytes
     pullers = sorted({t.dst for t in context.hop.transfers}) or [context.home]
-    crosses = any(t.tier == "ib" for t in context.hop.transfers)
+    crosses = context.hop.crosses
     gotcha = (
         "Every expert that is not local is pulled, picked or not, once a layer whatever the prompt's "
         "length: it pays only when there are many tokens to share it."

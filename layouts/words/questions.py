@@ -32,7 +32,7 @@ def _question(ask: str, answer: str, wrong: Iterable[str], explain: str) -> Ques
 
 
 def _crossings(context: Context) -> Question | None:
-    if context.scenario.plan.contract != Contract.EP:
+    if context.scenario.plan.contract is not Contract.EP:
         return None
     hop = context.hop
     count = hop.crossings

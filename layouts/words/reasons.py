@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus
+from tracer.mesh.cluster import Tier
+from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def _reason(context: Context, transfer: Transfer) -> str:
         same = context.scenario.cluster.index_in_nvlink_domain(
             transfer.src
         ) == context.scenario.cluster.index_in_nvlink_domain(transfer.dst)
-        rail = ", same rail" if same and transfer.tier == "ib" else ""
+        rail = ", same rail" if same and transfer.tier is Tier.IB else ""
         return f"to stage {context.hop.stage + 1}{rail}"
     if role == Role.KV:
         heads = _kv_heads(context, transfer.src)
@@ -78,7 +80,7 @@ def _moe_reasons(context: Context) -> list[str]:
     held = {source: context.experts_by_rank(source) for source in context.sources}
     if context.hop.transfers and context.hop.transfers[0].role in (Role.ROW, Role.PARTIAL):
         return ["row" if t.role == Role.ROW else "partial row" for t in context.hop.transfers]
-    if context.scenario.plan.dispatch == "low_latency":
+    if context.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return _low_latency_reasons(context, held)
     return [_expert_reason(context, transfer, held) for transfer in context.hop.transfers]
 

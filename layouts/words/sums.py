@@ -8,7 +8,7 @@ from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
 from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
-from tracer.scenario.plan import Sp
+from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _each(context: Context) -> str:
 
 
 def _ring_note(context: Context) -> str:
-    if context.scenario.plan.tp_algo != "ring" or context.size("tp") < 3:
+    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size("tp") < 3:
         return ""
     return f" The ring hands it on rank by rank, in {plural(len(context.peers), 'step')}."
 
@@ -33,7 +33,7 @@ def all_gather(context: Context) -> Words:
     """A row reaches the whole TP group."""
     if context.hop.part is Part.ATTENTION:
         return _gather_for_attention(context)
-    if context.hop.part is Part.MOE and context.scenario.plan.sp == Sp.BEFORE_DISPATCH:
+    if context.hop.part is Part.MOE and context.scenario.plan.sp is Sp.BEFORE_DISPATCH:
         return _restore_copies(context)
     block = _BLOCKS.get(context.hop.part, "block")
     what = (
@@ -129,7 +129,7 @@ def reduce_scatter(context: Context) -> Words:
         f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
-    if context.scenario.plan.tp_algo == "ring" and context.size("tp") > 2:
+    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size("tp") > 2:
         what = (
             f"One running sum walks the TP ring to {gpus([context.home])}, {context.each_bytes} a step, "
             f"{plural(len(context.hop.transfers), 'step')}: the token is whole again, on one GPU."
@@ -186,7 +186,7 @@ def all_reduce(context: Context) -> Words:
         f"{every(context.size('tp')).capitalize()} TP ranks now do the same norms on the same row: SP "
         "would cut that work for the same bytes."
     )
-    if context.scenario.plan.sp == Sp.OFF and context.model.moe_layers:
+    if context.scenario.plan.sp is Sp.OFF and context.model.moe_layers:
         gotcha = (
             f"The row is on {context.size('tp')} GPUs ({and_list([str(r) for r in context.tp_group])}), "
             "and each will dispatch its own copy to the experts: SP would send one."

@@ -119,7 +119,7 @@ def test_a_long_count_runs_in_the_background(guarded: Page, workers: tuple[str, 
     expect(job).to_be_hidden()
     scenario = load_scenario("six-cuts")
     weights = popularity_of("zipf", 32, skew=0.5)
-    picks = DrawnPicks.of_model(scenario.need_model(), 70_000, popularity=weights, seed=scenario.seed)
+    picks = DrawnPicks.of_model(scenario.model, 70_000, popularity=weights, seed=scenario.seed)
     crossings = f"{crossings_per_token(take_census(scenario, picks)):.3g}"
     expect(figure(page, "node crossings a token")).to_have_text(crossings)
     assert not jobs(server)

@@ -59,7 +59,7 @@ def test_mesh_and_compare_are_saved_too(guarded: Page, explorer_url: str) -> Non
     guarded.goto(explorer_url + "mesh?scenario=six-cuts&mesh.ep=8")
     expect(guarded.locator(".mesh-verdict h2")).to_contain_text("ep8")
     scenario = Scenario.from_dict(tomllib.loads(saved(guarded, "six-cuts-mesh.toml").decode()))
-    assert scenario.mesh.size_of("ep") == 8
+    assert scenario.mesh.ep == 8
     log = take_trip(scenario).log
     rows = dict(table_of(saved(guarded, "six-cuts-mesh-counts.csv")))
     assert rows["node crossings"] == str(log.node_crossings)

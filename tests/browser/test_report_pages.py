@@ -151,7 +151,7 @@ def test_decode_moves_the_kv_to_a_pool_of_its_own(page: Page, explorer_url: str)
 
 def test_the_roofline_marks_prefill_and_decode(page: Page, explorer_url: str) -> None:
     open_page(page, explorer_url + "roofline")
-    model = load_scenario("six-cuts").need_model()
+    model = load_scenario("six-cuts").model
     page.locator("[data-key=hardware]").select_option("b200")
     roof = expert_roof(model, hardware_preset("b200"))
     expect(figure(page, "weights alone")).to_have_text(f"{roof.batch:,.0f} tokens")
@@ -202,7 +202,7 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     open_page(page, explorer_url + "batch?tokens=512&slots=64")
     scenario = load_scenario("six-cuts")
     picks = DrawnPicks.of_model(
-        scenario.need_model(), 512, popularity=popularity_of("zipf", 32, skew=0.5), seed=scenario.seed
+        scenario.model, 512, popularity=popularity_of("zipf", 32, skew=0.5), seed=scenario.seed
     )
     census = take_census(scenario, picks)
     loads = [row[1] for row in cells(page, "Loads of experts")]

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from app.commands.diff import diff_command
 from app.commands.from_ import from_command
 from tracer.errors import ConfigError
-from tracer.scenario.files import load_scenario
+from tracer.scenario.files import load_bare_scenario
 
 
 def run(command: click.Command, *arguments: str) -> Result:
@@ -58,7 +58,7 @@ def test_save_writes_a_scenario(tmp_path: Path, suffix: str) -> None:
         "2",
     )
     assert result.exit_code == 0, result.output
-    assert load_scenario(path).mesh.size_of("dp") == 8
+    assert load_bare_scenario(path).mesh.dp == 8
 
 
 def test_a_configuration_file(tmp_path: Path) -> None:

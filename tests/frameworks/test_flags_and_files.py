@@ -41,7 +41,7 @@ def test_spellings_of_vllm(flags: str) -> None:
 
 def test_what_the_parser_would_not_take_is_passed_over_with_a_hint() -> None:
     layout = from_flags("vllm", "-tp8", gpus=8)
-    assert layout.scenario.mesh.size_of("tp") == 1
+    assert layout.scenario.mesh.tp == 1
     assert layout.unknown_flags == ("-tp8",)
     (note,) = [note for note in layout.warnings if note.code == "unknown_flags"]
     assert "did you mean -tp?" in note.message
@@ -167,16 +167,16 @@ def test_configuration_files(name: str, tmp_path: Path) -> None:
     path = tmp_path / file_name
     path.write_text(text)
     layout = from_flags(name, [], gpus=8, file=read_framework_file(path))
-    assert layout.scenario.mesh.size_of("tp") == 8
+    assert layout.scenario.mesh.tp == 8
 
 
 def test_flags_win_over_the_file_but_in_tensorrt_llm() -> None:
     file = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
     layout = from_flags("vllm", "-tp 2", gpus=8, file=file)
-    assert layout.scenario.mesh.size_of("tp") == 2
-    assert layout.scenario.mesh.size_of("pp") == 2
+    assert layout.scenario.mesh.tp == 2
+    assert layout.scenario.mesh.pp == 2
     layout = from_flags("trtllm", "--tp_size 2", gpus=8, file=file)
-    assert layout.scenario.mesh.size_of("tp") == 4
+    assert layout.scenario.mesh.tp == 4
     (note,) = [note for note in layout.warnings if note.code == "file_overrides_flag"]
     assert "the file sets --tp_size to 4" in note.message
 

@@ -115,7 +115,7 @@ def test_tensorrt_llm(
         keys["moe_ep"] = lambda rank: rank // ep
         keys["moe_tp"] = lambda rank: (rank // moe_world, rank % ep)
     check(layout, keys)
-    assert layout.scenario.mesh.size_of("dp") == (tp if attention_dp else 1)
+    assert layout.scenario.mesh.dp == (tp if attention_dp else 1)
 
 
 @FEWER

@@ -166,7 +166,7 @@ def test_what_passes_in_errors_json_passes() -> None:
     launch = launch_of(case)
     assert launch is not None
     layout = from_flags(launch[0], launch[1], gpus=launch[2])
-    assert layout.scenario.mesh.size_of("ep") == 64
+    assert layout.scenario.mesh.ep == 64
 
 
 def test_one_generator_holds_ep_or_cp() -> None:

@@ -36,7 +36,7 @@ SCRIPT_AND_FLAGS = f"pretrain_gpt.py {MEGATRON}"
 def test_node_counts_come_from_the_line(line: str, gpus: int, per_node: int) -> None:
     layout = from_flags("megatron", line)
     assert layout.world_size == gpus
-    assert layout.scenario.mesh.size_of("pp") == 4
+    assert layout.scenario.mesh.pp == 4
     assert layout.scenario.cluster.gpus_per_node == per_node
 
 
@@ -60,16 +60,16 @@ torchrun --nnodes $NNODES --nproc_per_node 8 --master_addr "$MASTER" \
 def test_a_script_with_variables_comments_and_a_pipe() -> None:
     layout = from_flags("megatron", SCRIPT)
     assert layout.world_size == 16
-    assert layout.scenario.mesh.size_of("tp") == 2
-    assert layout.scenario.mesh.size_of("pp") == 4
-    assert layout.scenario.mesh.size_of("cp") == 1
+    assert layout.scenario.mesh.tp == 2
+    assert layout.scenario.mesh.pp == 4
+    assert layout.scenario.mesh.cp == 1
 
 
 def test_flags_in_an_array_before_the_launch() -> None:
     script = (
         "ARGS=(\n  --tensor-model-parallel-size 4\n)\ntorchrun --nproc-per-node 8 pretrain_gpt.py ${ARGS[@]}"
     )
-    assert from_flags("megatron", script).scenario.mesh.size_of("tp") == 4
+    assert from_flags("megatron", script).scenario.mesh.tp == 4
 
 
 @pytest.mark.parametrize(

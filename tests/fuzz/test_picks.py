@@ -26,7 +26,7 @@ from tracer.batch.picks.files import FORMATS, read_picks, read_sources
 from tracer.scenario.files import load_scenario
 
 SIX_CUTS = load_scenario("six-cuts")
-MODEL = SIX_CUTS.need_model()
+MODEL = SIX_CUTS.model
 GOOD = np.stack([DrawnPicks.of_model(MODEL, 12).read(layer, 0, 12) for layer in range(8)]).astype(np.int16)
 DTYPES = [
     "i1",

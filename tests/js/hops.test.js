@@ -1,13 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import {
-  clampHop,
-  firstHops,
-  KINDS,
-  ranksSince,
-  shortLabel,
-  stripGroups,
-} from "../../app/assets/core/hops.js";
+import { clampHop, firstHops, ranksSince, shortLabel, stripGroups } from "../../app/assets/core/hops.js";
 import { crossingsText, eyebrow, hopName, liveText } from "../../app/assets/core/words.js";
 import { hop } from "./hop.js";
 
@@ -59,12 +52,6 @@ test("a dense strip labels a layer with its number alone", () => {
     [shortLabel("layer 12", true), shortLabel("layer 12", false), shortLabel("head", false)],
     ["layer 12", "12", "head"],
   );
-});
-
-test("short names differ, and each has an axis's colour", () => {
-  const kinds = Object.values(KINDS);
-  assert.equal(new Set(kinds.map((kind) => kind.short)).size, kinds.length);
-  for (const kind of kinds) assert.ok(["rest", "tp", "cp", "ep", "pp"].includes(kind.family));
 });
 
 test("a hop has a spoken name", () => {

@@ -17,7 +17,7 @@ def reports() -> dict[str, ReplayReport]:
 def test_equals_one_device(reports: dict[str, ReplayReport], name: str) -> None:
     report = reports[name]
     assert report.max_abs_error <= 1e-9
-    prompt, replicas = report.scenario.token.prompt, report.scenario.mesh.size_of("dp")
+    prompt, replicas = report.scenario.token.prompt, report.scenario.mesh.dp
     assert report.tokens_checked == prompt * replicas
 
 
@@ -42,7 +42,7 @@ def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayRe
     from dataclasses import replace
 
     report = reports["six-cuts"]
-    tokens, width, share = 64, report.scenario.need_model().need("hidden", "test"), 4
+    tokens, width, share = 64, report.scenario.model.need("hidden", "test"), 4
     sent = {(form.layer, form.axis): form.sent for form in report.closed_forms}
     assert set(sent[3, "tp"]) == {tokens * width // 2}
     assert set(sent[3, "cp"]) == {tokens * width // (2 * share)}
@@ -58,7 +58,7 @@ def test_keeps_the_mesh_and_the_kinds_of_layers() -> None:
     from tracer.proof.replay.tiny import shrink
 
     for scenario in NAMED.values():
-        small, model, whole = shrink(scenario), shrink(scenario).need_model(), scenario.need_model()
+        small, model, whole = shrink(scenario), shrink(scenario).model, scenario.model
         assert (small.mesh, small.cluster, small.placement) == (
             scenario.mesh, scenario.cluster, scenario.placement,
         )  # fmt: skip

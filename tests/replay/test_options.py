@@ -122,7 +122,7 @@ def test_widths_of_the_scenario_itself() -> None:
     """Without ``tiny`` the scenario's own sizes are multiplied."""
     report = replay(deployment(MOE, MESH, token={"prompt": 16}), tiny=False)
     assert report.ok
-    assert report.scenario.need_model().hidden == 64
+    assert report.scenario.model.hidden == 64
 
 
 def test_experts_that_get_no_token() -> None:
@@ -143,7 +143,7 @@ def test_low_latency_sends_a_copy_for_each_pick() -> None:
 @pytest.mark.parametrize("contract", ["ep", "dwdp"])
 def test_pulled_weights_are_tallied_apart(contract: str) -> None:
     report = replay(deployment(MOE, {"tp": 2, "dp": 4, "ep": 8, "contract": contract}))
-    model = report.scenario.need_model()
+    model = report.scenario.model
     slices = 3 * model.need("hidden", "test") * model.need("expert_hidden", "test")
     pulled = model.layers * 8 * 7 * slices * 2 if contract == "dwdp" else 0
     assert report.pulled_bytes == pulled, "7 of 8 experts, for each of 8 ranks and each layer, in BF16"

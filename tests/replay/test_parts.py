@@ -71,7 +71,7 @@ def test_cuts_put_together_again() -> None:
 def test_a_rank_holds_its_share_and_no_more() -> None:
     """Half the heads of its stage's layers, its own experts; all 8 experts exist once a stage."""
     scenario = deployment({**MOE, "layers": 4}, {"tp": 2, "dp": 2, "pp": 2, "ep": 4})
-    whole = draw_checkpoint(scenario.need_model(), 0)
+    whole = draw_checkpoint(scenario.model, 0)
     held = [shard(scenario, whole, rank) for rank in range(8)]
     assert "1.q" in held[3]
     assert "1.q" not in held[4]

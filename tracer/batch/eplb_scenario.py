@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,9 +102,9 @@ def rebalanced(
     found = rebalance(
         loads,
         slots=slots,
-        groups=groups or scenario.need_model().expert_groups or 1,
+        groups=groups or scenario.model.expert_groups or 1,
         nodes=_nodes(scenario),
-        gpus=scenario.mesh.size_of("ep"),
+        gpus=scenario.mesh.ep,
     )
     moved = with_slots(scenario, before.layers, found.slots)
     after = take_census(moved, picks, homes=homes, by_layer=True, threads=threads, progress=second)
@@ -113,10 +113,10 @@ def rebalanced(
 
 def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.int64]) -> Scenario:
     """The scenario with a slot table of its own in each of the layers; the first serves any other."""
-    ep, experts = scenario.mesh.size_of("ep"), scenario.placement_of(layers[0]).experts
+    ep, experts = scenario.mesh.ep, scenario.placement_of(layers[0]).experts
     tables = [Placement.table(row.tolist(), ep, experts) for row in slots]
     by_layer = tuple(zip(layers, tables, strict=True))
-    return replace(scenario, placement=tables[0], layer_placements=by_layer)
+    return scenario.with_(placement=tables[0], layer_placements=by_layer)
 
 
 def _nodes(scenario: Scenario) -> int:
@@ -125,10 +125,10 @@ def _nodes(scenario: Scenario) -> int:
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
     nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
     nodes = len(np.unique(nvlink_domains))
-    if len(np.flatnonzero(np.diff(nvlink_domains))) != nodes - 1 or scenario.mesh.size_of("ep") % nodes:
+    if len(np.flatnonzero(np.diff(nvlink_domains))) != nodes - 1 or scenario.mesh.ep % nodes:
         raise ConfigError(
             "mesh.ep",
-            scenario.mesh.size_of("ep"),
+            scenario.mesh.ep,
             "has EP ranks that do not fill one island after the other",
             "take an order that keeps neighbouring EP ranks on one island",
         )

@@ -134,14 +134,14 @@ def busiest_gpu(scenario: Scenario, layer: int, load: Ints, *, sms: int = 132) -
     Raises:
         ConfigError: for a model without experts or without their width.
     """
-    model = scenario.need_model()
+    model = scenario.model
     experts = model.need("experts", "place rows")
     placement, mesh = scenario.placement_of(layer), scenario.mesh
     slots = np.array([len(placement.ep_ranks_of(expert)) for expert in range(experts)], np.int64)
-    rows = -(-load[:experts] // (slots * mesh.size_of("edp")))
-    held = [np.array(placement.experts_of(rank), np.int64) for rank in range(mesh.size_of("ep"))]
+    rows = -(-load[:experts] // (slots * mesh.edp))
+    held = [np.array(placement.experts_of(rank), np.int64) for rank in range(mesh.ep)]
     ep_rank = max(range(len(held)), key=lambda rank: int(rows[held[rank]].sum()))
-    columns = -(-2 * model.need("expert_hidden", "size an expert's GEMM") // mesh.size_of("etp"))
+    columns = -(-2 * model.need("expert_hidden", "size an expert's GEMM") // mesh.etp)
     counts = rows[held[ep_rank]]
     loop, grouped = grouped_against_loop(counts, columns, sms=sms)
     return GpuRows(ep_rank, tuple(held[ep_rank].tolist()), counts, columns, loop, grouped)

@@ -36,7 +36,7 @@ def parse_config(text: str, suffix: str) -> Mapping[str, object]:
     Raises:
         ConfigError: when it does not parse, or is not a table.
     """
-    from tracer.scenario.files import parse_text
+    from tracer.scenario.read import parse_text
 
     tables = _parse_yaml(text) if suffix in (".yaml", ".yml") else parse_text(text, suffix)
     if not isinstance(tables, dict):

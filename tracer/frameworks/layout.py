@@ -16,7 +16,7 @@ from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 if TYPE_CHECKING:
     from tracer.frameworks.axis_groups import AxisGroups
     from tracer.frameworks.settings import Reading
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 OUR_AXES = (*DENSE_AXES, *EXPERT_AXES)
@@ -33,7 +33,7 @@ class Layout:
 
     framework: str
     reading: Reading
-    scenario: Scenario
+    scenario: BareScenario
     warnings: tuple[Note, ...] = ()
     unknown_flags: tuple[str, ...] = ()
 

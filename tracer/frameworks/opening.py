@@ -15,12 +15,12 @@ from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.shell_lines import LaunchLine, read_lines
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Framework, Reading
     from tracer.mesh.grid import IntArray
     from tracer.model.spec import ModelSpec
-    from tracer.scenario.scenario import Scenario
 
 MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
@@ -192,10 +192,8 @@ def _read(known: Framework, request: Request) -> Reading:
         raise refused(refusal, request, known, known.read) from refusal
 
 
-def _scenario(reading: Reading, request: Request, known: Framework) -> Scenario:
+def _scenario(reading: Reading, request: Request, known: Framework) -> BareScenario:
     """The same mesh as a scenario of this engine."""
-    from tracer.scenario.scenario import Scenario
-
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
@@ -209,10 +207,10 @@ def _scenario(reading: Reading, request: Request, known: Framework) -> Scenario:
         tables["placement"] = {"kind": placement.kind, "remainder": placement.remainder} | (
             {} if placement.slots is None else {"slots": list(placement.slots)}
         )
-    return Scenario.from_dict(tables)
+    return BareScenario.from_dict(tables)
 
 
-def _differences(reading: Reading, scenario: Scenario) -> list[Note]:
+def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:
     """A warning where the scenario's groups are not the framework's, axis by axis."""
     if reading.world_size > MAX_COMPARED_RANKS:
         return []

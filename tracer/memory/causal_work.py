@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
+from tracer.scenario.plan import PromptCut
 
 if TYPE_CHECKING:
     from tracer.scenario.landing import Landing
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 MAX_LISTED_CP = 1 << 16
 _SHOWN = 32
@@ -116,22 +117,24 @@ def causal_work(landing: Landing) -> CausalWork:
     if landing.cp > MAX_LISTED_CP:
         rule = f"is more than the {MAX_LISTED_CP:,} CP ranks whose work can be listed"
         raise ConfigError("mesh.cp", landing.cp, rule, "ask for one rank: tokentrip rank SCENARIO RANK")
-    rule = "zigzag" if landing.is_zigzag else "contiguous"
+    rule = PromptCut.ZIGZAG if landing.is_zigzag else PromptCut.CONTIGUOUS
     return CausalWork(rule, tuple(rank_work(landing, cp) for cp in range(landing.cp)))
 
 
-def compare_causal_work(scenario: Scenario) -> dict[str, CausalWork]:
+def compare_causal_work(scenario: BareScenario) -> dict[str, CausalWork]:
     """Both cutting rules on a scenario's prompt, by name; the scenario's own stands first.
 
     Raises:
         ConfigError: as :func:`causal_work`.
     """
     own = scenario.plan.landing
-    rules = (own, *(rule for rule in ("zigzag", "contiguous") if rule != own))
-    return {rule: causal_work(replace(scenario.landing, zigzag=rule == "zigzag")) for rule in rules}
+    rules = (own, *(rule for rule in PromptCut if rule is not own))
+    return {
+        str(rule): causal_work(replace(scenario.landing, zigzag=rule is PromptCut.ZIGZAG)) for rule in rules
+    }
 
 
-def causal_work_text(scenario: Scenario) -> str:
+def causal_work_text(scenario: BareScenario) -> str:
     """Both rules side by side, a line a CP rank."""
     works = compare_causal_work(scenario)
     cp, padding = scenario.landing.cp, scenario.landing.padded - scenario.token.prompt

@@ -61,13 +61,13 @@ class Fits:
     @property
     def tokens_a_replica(self) -> int:
         """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share."""
-        shards = self.scenario.mesh.size_of("cp") * self.scenario.plan.dcp
+        shards = self.scenario.mesh.cp * self.scenario.plan.dcp
         return shards * min(self.tokens_on(row.fullest) for row in self.stages)
 
     @property
     def tokens_in_all(self) -> int:
         """The same over all replicas."""
-        return self.scenario.mesh.size_of("dp") * self.tokens_a_replica
+        return self.scenario.mesh.dp * self.tokens_a_replica
 
     def tokens_on(self, held: Residency) -> int:
         """Tokens whose K/V one GPU keeps in its usable memory."""
@@ -212,7 +212,7 @@ def _verdict(fits: Fits) -> str:
     if not fits.ok:
         short = fits.fullest.weight_bytes + fits.fullest.staging_bytes - fits.usable_bytes
         return f"DOES NOT FIT: {format_bytes(max(short, 0))} short, before any K/V"
-    dp = fits.scenario.mesh.size_of("dp")
+    dp = fits.scenario.mesh.dp
     prompts = fits.tokens_a_replica // fits.scenario.token.prompt
     return (
         f"fits: a replica keeps K/V of {fits.tokens_a_replica:,} tokens, {prompts:,} prompts of "
@@ -221,5 +221,5 @@ def _verdict(fits: Fits) -> str:
 
 
 def _left_out(fits: Fits) -> str:
-    left_out = fits.scenario.need_model().left_out
+    left_out = fits.scenario.model.left_out
     return f"; {'; '.join(left_out)}" if left_out else ""

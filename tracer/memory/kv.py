@@ -23,13 +23,13 @@ def kv_dcp(scenario: Scenario, position: int) -> int:
     Dividing by cp first keeps the round over CP ranks and the round over DCP ranks from coinciding.
     """
     plan = scenario.plan
-    return position // plan.dcp_interleave // scenario.mesh.size_of("cp") % plan.dcp
+    return position // plan.dcp_interleave // scenario.mesh.cp % plan.dcp
 
 
 def kv_tps(scenario: Scenario, position: int) -> list[int]:
     """TP coordinates that keep a position's K/V, each its own heads (or its own replica of them)."""
     turn, dcp = kv_dcp(scenario, position), scenario.plan.dcp
-    return list(range(turn, scenario.mesh.size_of("tp"), dcp))
+    return list(range(turn, scenario.mesh.tp, dcp))
 
 
 def kv_heads_of(scenario: Scenario, tp: int) -> range:
@@ -37,7 +37,7 @@ def kv_heads_of(scenario: Scenario, tp: int) -> range:
 
     With MLA the range is empty: every TP rank has the whole latent.
     """
-    model, size = scenario.need_model(), scenario.mesh.size_of("tp")
+    model, size = scenario.model, scenario.mesh.tp
     if model.mla:
         return range(0)
     heads = model.need("kv_heads", "say who holds which K/V")

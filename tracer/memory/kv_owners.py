@@ -70,7 +70,7 @@ class KvOwners:
     @property
     def elements(self) -> int:
         """Elements of one copy over all layers."""
-        model = self.scenario.need_model()
+        model = self.scenario.model
         return model.layers * model.kv_values_per_token
 
     @property
@@ -131,7 +131,7 @@ def check_replica_listable(scenario: Scenario) -> None:
         ConfigError: above ``MAX_REPLICA_RANKS``.
     """
     mesh = scenario.mesh
-    ranks = mesh.size_of("tp") * mesh.size_of("cp") * mesh.stages
+    ranks = mesh.replica_size * mesh.stages
     if ranks > MAX_REPLICA_RANKS:
         raise ConfigError(
             "mesh",
@@ -143,7 +143,7 @@ def check_replica_listable(scenario: Scenario) -> None:
 
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
     """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent."""
-    model, each = scenario.need_model(), BYTES[scenario.dtype.kv]
+    model, each = scenario.model, BYTES[scenario.dtype.kv]
     if model.mla:
         return model.kv_values_per_token * each
     return model.kv_values_per_token // model.need("kv_heads", "size K/V") * heads * each

@@ -11,17 +11,18 @@ from tracer.errors import ConfigError, nearest
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.grid import MAX_LISTED_RANKS, check_listable
 from tracer.mesh.mesh import GROUP_NAMES
+from tracer.scenario.scenario import with_model
 
 if TYPE_CHECKING:
     from tracer.memory.residency import Residency
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 SCHEMA = 1
 MAX_MEMBERS = 1 << 16
 SHOWN_MEMBERS = 8
 
 
-def rank_report(scenario: Scenario, rank: int) -> dict[str, Any]:
+def rank_report(scenario: BareScenario, rank: int) -> dict[str, Any]:
     """One GPU: where it sits, its coordinates, its groups, and what it holds.
 
     A group of more than ``MAX_MEMBERS`` ranks is given as its count and first members. ``holds`` is null
@@ -47,12 +48,12 @@ def rank_report(scenario: Scenario, rank: int) -> dict[str, Any]:
     }
 
 
-def _held(scenario: Scenario, rank: int) -> tuple[Residency | None, str | None]:
+def _held(scenario: BareScenario, rank: int) -> tuple[Residency | None, str | None]:
     """What the GPU holds, or the reason why that cannot be said."""
     from tracer.memory.residency import residency_of
 
     try:
-        return residency_of(scenario, rank), None
+        return residency_of(with_model(scenario), rank), None
     except ConfigError as error:
         return None, str(error)
 
@@ -63,7 +64,7 @@ def _members(group: Sequence[int]) -> list[int] | dict[str, Any]:
     return {"count": len(group), "first": list(islice(iter(group), SHOWN_MEMBERS))}
 
 
-def groups_report(scenario: Scenario, axis: str | None = None) -> dict[str, Any]:
+def groups_report(scenario: BareScenario, axis: str | None = None) -> dict[str, Any]:
     """Every group of every axis and every replica, or of one of them.
 
     Raises:
@@ -83,7 +84,7 @@ def groups_report(scenario: Scenario, axis: str | None = None) -> dict[str, Any]
     }
 
 
-def rank_text(scenario: Scenario, rank: int) -> str:
+def rank_text(scenario: BareScenario, rank: int) -> str:
     """:func:`rank_report` as lines a person reads."""
     report = rank_report(scenario, rank)
     found = report["coordinates"]

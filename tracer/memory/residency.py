@@ -36,8 +36,8 @@ def staging_bytes(scenario: Scenario, layers: StageLayers) -> int:
     contracts, for a group of one rank and for a stage without experts; one MoE layer needs one buffer.
     """
     mesh = scenario.mesh
-    etp = mesh.size_of("etp")
-    if scenario.plan.contract != Contract.DWDP or mesh.size_of("ep") * etp == 1 or not layers.moe:
+    etp = mesh.etp
+    if scenario.plan.contract is not Contract.DWDP or mesh.ep * etp == 1 or not layers.moe:
         return 0
     whole = bytes_per_expert(scenario)
     most = max(
@@ -181,7 +181,7 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     at, landing = scenario.mesh.coordinates(rank), scenario.landing
     own = landing.positions_on(at["cp"], at["tp"])
     share = landing.positions_of_share(at["cp"])
-    rows = own if scenario.plan.sp == Sp.MEGATRON else share
+    rows = own if scenario.plan.sp is Sp.MEGATRON else share
     if scenario.decodes:
         rows = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)

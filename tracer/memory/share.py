@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -56,12 +56,7 @@ class StageLayers:
 
 
 def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
-    """Every stage's layers, stage 0 first.
-
-    Raises:
-        ConfigError: when the scenario has no model.
-    """
-    scenario.need_model()
+    """Every stage's layers, stage 0 first."""
     done = 0
     for stage, count in enumerate(scenario.stage_layers):
         yield _stage(scenario, stage, done + 1, done + count)
@@ -69,18 +64,13 @@ def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
 
 
 def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
-    """One stage's layers.
-
-    Raises:
-        ConfigError: when the scenario has no model.
-    """
-    scenario.need_model()
-    done = sum(scenario.stage_layers[:stage])
-    return _stage(scenario, stage, done + 1, done + scenario.stage_layers[stage])
+    """One stage's layers."""
+    layers = scenario.layers_of(stage)
+    return _stage(scenario, stage, layers[0], layers[-1])
 
 
 def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers:
-    model = scenario.need_model()
+    model = scenario.model
     dense = _dense_between(model, first, last)
     moe = last - first + 1 - dense
     own = tuple(
@@ -147,9 +137,9 @@ def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None
     Raises:
         ConfigError: for a rank outside the mesh, or a size the model does not state.
     """
-    mesh, model = scenario.mesh, scenario.need_model()
+    mesh, model = scenario.mesh, scenario.model
     at = mesh.coordinates(rank)
-    tp, tp_size = at["tp"], mesh.size_of("tp")
+    tp, tp_size = at["tp"], mesh.tp
     layers = layers if layers is not None else layers_of_stage(scenario, at["pp"])
     kv_parts = tp_size if model.mla else min(tp_size, model.need("kv_heads", _WHY))
     dense_tp = scenario.dense_tp
@@ -171,37 +161,37 @@ def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None
 
 def _width(scenario: Scenario, size: str, layers: int, parts: int, index: int) -> range | None:
     """A slice of an FFN's inner width, None where no layer has such an FFN."""
-    return cut(scenario.need_model().need(size, _WHY), parts, index) if layers else None
+    return cut(scenario.model.need(size, _WHY), parts, index) if layers else None
 
 
 def _shared(scenario: Scenario, layers: StageLayers, tp: int) -> range | None:
     """The slice of the shared experts' FFN; None also where they are routed, for they then take slots."""
     plan = scenario.plan
-    if not scenario.need_model().shared_experts or plan.shared_routed:
+    if not scenario.model.shared_experts or plan.shared_routed:
         return None
-    parts, index = (scenario.mesh.size_of("tp"), tp) if plan.shared_tp else (1, 0)
+    parts, index = (scenario.mesh.tp, tp) if plan.shared_tp else (1, 0)
     return _width(scenario, "shared_hidden", layers.moe, parts, index)
 
 
 def _experts(scenario: Scenario, layers: StageLayers, at: dict[str, int]) -> range | None:
     """The slice of every expert in a slot: over etp, or over the replica's TP ranks."""
-    axis = "tp" if scenario.plan.contract == Contract.TP else "etp"
+    axis = "tp" if scenario.plan.contract is Contract.TP else "etp"
     return _width(scenario, "expert_hidden", layers.moe, scenario.mesh.size_of(axis), at[axis])
 
 
 def _vocab_slice(scenario: Scenario) -> int:
     """Vocabulary rows of a slice over TP, padding included."""
-    return -(-scenario.need_model().need("vocab", _WHY) // scenario.mesh.size_of("tp"))
+    return -(-scenario.model.need("vocab", _WHY) // scenario.mesh.tp)
 
 
 def _vocab_rows(scenario: Scenario, tp: int) -> range:
     """The vocabulary's own rows in a TP rank's slice."""
-    vocab, share = scenario.need_model().need("vocab", _WHY), _vocab_slice(scenario)
+    vocab, share = scenario.model.need("vocab", _WHY), _vocab_slice(scenario)
     return range(min(tp * share, vocab), min((tp + 1) * share, vocab))
 
 
 def _embedding(scenario: Scenario, tp: int) -> range:
     """Rows of the embedding: all of them, or a slice where it is ``vocab_parallel``."""
-    if scenario.plan.embedding == "replicated":
-        return range(scenario.need_model().need("vocab", _WHY))
+    if scenario.plan.embedding is Embedding.REPLICATED:
+        return range(scenario.model.need("vocab", _WHY))
     return _vocab_rows(scenario, tp)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, weight_matrices
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
     from tracer.memory.share import ModelShare
@@ -75,7 +75,7 @@ def copies(reason: str, *factors: tuple[str, int]) -> Copies:
 def stage_copies(scenario: Scenario, reason: str, in_tp: int) -> Copies:
     """Copies of a slice that ``in_tp`` ranks of each TP group hold: on every cp and dp of the stage."""
     mesh = scenario.mesh
-    return copies(reason, ("tp", in_tp), ("cp", mesh.size_of("cp")), ("dp", mesh.size_of("dp")))
+    return copies(reason, ("tp", in_tp), ("cp", mesh.cp), ("dp", mesh.dp))
 
 
 def hold(
@@ -95,7 +95,7 @@ def hold(
     has scales for the block it cut.
     """
     plain = WeightFormat(scenario.dtype.weights)
-    stored = stored_bytes(part_format(scenario.need_model(), stored_as or part, plain), *shape)
+    stored = stored_bytes(part_format(scenario.model, stored_as or part, plain), *shape)
     return WeightShard(part, name, *shape, count, shared.held_by, shared.why, count * stored, padding)
 
 
@@ -111,8 +111,8 @@ def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) ->
     for placement, layers in share.layers.placements:
         for kind, held in _by_slots(scenario, share, placement).items():
             counts[kind] += layers * held
-    axis = "tp" if scenario.plan.contract == Contract.TP else "etp"
-    parts, edp = scenario.mesh.size_of(axis), scenario.mesh.size_of("edp")
+    axis = "tp" if scenario.plan.contract is Contract.TP else "etp"
+    parts, edp = scenario.mesh.size_of(axis), scenario.mesh.edp
     reason = f"inner width over {axis} {parts}" if parts > 1 else "whole in a slot"
     width = len(share.expert_hidden)
     shape = (matrix.rows, width) if matrix.name == "down" else (width, matrix.columns)
@@ -141,9 +141,9 @@ def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix)
     Where the two are tied, the head of a lone stage reads the embedding, and over several stages the last
     one has a copy of its own (Megatron ties them so).
     """
-    tied = scenario.need_model().tie_embeddings
+    tied = scenario.model.tie_embeddings
     if matrix.part is WeightPart.EMBEDDING and share.embedding is not None:
-        is_whole = scenario.plan.embedding == "replicated"
+        is_whole = scenario.plan.embedding is Embedding.REPLICATED
         rows = len(share.embedding) if is_whole else share.vocab_slice
         yield _rows(scenario, share.embedding, matrix, "embedding", rows, _embedding_copies(scenario))
     second_copy = tied and scenario.mesh.stages > 1
@@ -161,7 +161,7 @@ def _rows(
 
 
 def _embedding_copies(scenario: Scenario) -> Copies:
-    tp, is_whole = scenario.mesh.size_of("tp"), scenario.plan.embedding == "replicated"
+    tp, is_whole = scenario.mesh.tp, scenario.plan.embedding is Embedding.REPLICATED
     reason = "whole" if is_whole else f"vocabulary over tp {tp}"
     return _with_tied(
         scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.mesh.stages - 1
@@ -176,10 +176,10 @@ def _head_copies(scenario: Scenario) -> Copies:
 def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
     """The same with the tied matrix's copies on the other end of the pipeline."""
     mesh = scenario.mesh
-    if not scenario.need_model().tie_embeddings or mesh.stages == 1:
+    if not scenario.model.tie_embeddings or mesh.stages == 1:
         return here
-    whole = other_stage == 0 and scenario.plan.embedding == "replicated"
-    there = mesh.size_of("cp") * mesh.size_of("dp") * (mesh.size_of("tp") if whole else 1)
+    whole = other_stage == 0 and scenario.plan.embedding is Embedding.REPLICATED
+    there = mesh.cp * mesh.dp * (mesh.tp if whole else 1)
     return Copies(here.held_by + there, f"{here.why}; tied: {there} more on stage {other_stage}")
 
 
@@ -194,7 +194,7 @@ def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ..
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
     found: list[WeightShard] = []
-    for matrix in weight_matrices(scenario.need_model()):
+    for matrix in weight_matrices(scenario.model):
         found += _HOLDERS.get(matrix.part, _whole)(scenario, share, matrix)
     order = list(WeightPart)
     return tuple(sorted((each for each in found if each.count), key=lambda each: order.index(each.part)))
@@ -202,7 +202,7 @@ def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ..
 
 def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
     """Heads are cut over TP; the projections into latents are whole on each TP rank."""
-    tp = scenario.mesh.size_of("tp")
+    tp = scenario.mesh.tp
     rows, columns = matrix.rows, matrix.columns
     if matrix.name in _CUT_BY_HEADS:
         shared = stage_copies(scenario, f"heads over tp {tp}", 1)
@@ -221,7 +221,7 @@ def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Itera
 
 
 def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    parts = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
+    parts = scenario.mesh.tp if scenario.plan.shared_tp else 1
     yield from _ffn(scenario, matrix, share.shared_hidden, share.layers.moe, parts)
 
 
@@ -230,7 +230,7 @@ def _ffn(
 ) -> Iterator[WeightShard]:
     """A matrix of a gated FFN whose inner width is cut over ``parts`` TP ranks."""
     if inner:
-        tp = scenario.mesh.size_of("tp")
+        tp = scenario.mesh.tp
         reason = f"inner width over tp {tp}" if parts > 1 else "whole"
         width = len(inner)
         shape = (matrix.rows, width) if matrix.name in _CUT_BY_COLUMNS else (width, matrix.columns)
@@ -248,7 +248,7 @@ def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Itera
         "latent_norm": layers.count,
         "norm": 2 * layers.count + layers.is_last_stage,
     }
-    shared = stage_copies(scenario, "whole", scenario.mesh.size_of("tp"))
+    shared = stage_copies(scenario, "whole", scenario.mesh.tp)
     yield hold(scenario, matrix.part, matrix.name, (matrix.rows, matrix.columns), counts[matrix.name], shared)
 
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.errors import ConfigError, finite_number, whole_number
 
 if TYPE_CHECKING:
     import networkx as nx
+    import numpy as np
     from numpy.typing import NDArray
 
     from tracer.mesh.grid import IntArray
@@ -165,9 +164,9 @@ class Cluster:
         """Link tier between two ranks."""
         return Tier.NVLINK if self.nvlink_domain_of(source) == self.nvlink_domain_of(destination) else Tier.IB
 
-    def link(self, tier: str) -> Link:
+    def link(self, tier: Tier) -> Link:
         """The link of a tier."""
-        return self.nvlink if tier == Tier.NVLINK else self.ib
+        return self.nvlink if tier is Tier.NVLINK else self.ib
 
     def graph(self) -> nx.Graph[object]:
         """The cluster as a networkx graph: ranks, one NVSwitch per NVLink domain, one switch per rail.
@@ -212,6 +211,8 @@ def _check_link(name: str, link: Link) -> None:
 
 def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     """NVLink domain of each rank, in the shape of ``ranks``."""
+    import numpy as np
+
     wide: Int64s = ranks.astype(np.int64)
     if cluster.placement is None:
         found: Int64s = wide // cluster.gpus_per_nvlink_domain
@@ -223,6 +224,8 @@ def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:
 
 def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     """Place of each rank within its NVLink domain, in the shape of ``ranks``."""
+    import numpy as np
+
     wide: Int64s = ranks.astype(np.int64)
     if cluster.placement is None:
         found: Int64s = wide % cluster.gpus_per_nvlink_domain
@@ -238,6 +241,8 @@ def pair_crossing_share(nvlink_domains: Int64s) -> float:
 
     ``nvlink_domains``: ``[groups, members]``, NVLink domain of each member. 0 for groups of one.
     """
+    import numpy as np
+
     groups, members = nvlink_domains.shape
     if members == 1:
         return 0.0
@@ -251,6 +256,8 @@ def pair_crossing_share(nvlink_domains: Int64s) -> float:
 
 def ring_crossing_share(nvlink_domains: Int64s) -> float:
     """Share of links i -> i+1 (mod members) that leave an NVLink domain; ``[groups, members]``."""
+    import numpy as np
+
     if nvlink_domains.shape[1] == 1:
         return 0.0
     return float(np.mean(nvlink_domains != np.roll(nvlink_domains, -1, axis=1)))

@@ -88,6 +88,8 @@ Group = RankGroup | StageGroup
 class Mesh:
     """The dense grid, and the expert grid over each stage's sorted ranks.
 
+    ``tp``, ``cp``, ``dp``, ``pp``, ``etp``, ``ep`` and ``edp`` are the number of ranks along each axis.
+
     >>> mesh = Mesh.build(tp=2, cp=2, dp=4, pp=2, ep=16)
     >>> list(mesh.group(11, "cp")), list(mesh.group(11, "replica"))
     ([9, 11], [8, 9, 10, 11])
@@ -99,14 +101,21 @@ class Mesh:
     expert: RankGrid
     expert_order: str
     strict: str | None = None
+    tp: int = field(init=False, repr=False, compare=False)
+    cp: int = field(init=False, repr=False, compare=False)
+    dp: int = field(init=False, repr=False, compare=False)
+    pp: int = field(init=False, repr=False, compare=False)
+    etp: int = field(init=False, repr=False, compare=False)
+    ep: int = field(init=False, repr=False, compare=False)
+    edp: int = field(init=False, repr=False, compare=False)
     _pp_stride: int = field(init=False, repr=False, compare=False)
-    _stages: int = field(init=False, repr=False, compare=False)
     _expert_strides: tuple[int, int, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for axis in (*DENSE_AXES, *EXPERT_AXES):
+            object.__setattr__(self, axis, self.size_of(axis))
         strides = tuple(self.expert.stride_of(axis) for axis in EXPERT_AXES)
         object.__setattr__(self, "_pp_stride", self.dense.stride_of("pp"))
-        object.__setattr__(self, "_stages", self.dense.size_of("pp"))
         object.__setattr__(self, "_expert_strides", strides)
 
     @classmethod
@@ -173,7 +182,17 @@ class Mesh:
     @property
     def stages(self) -> int:
         """Number of pipeline stages."""
-        return self._stages
+        return self.pp
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of one stage that serve a prompt together: tp x cp."""
+        return self.tp * self.cp
+
+    @property
+    def dispatch_size(self) -> int:
+        """Ranks of a dispatch group: etp x ep."""
+        return self.etp * self.ep
 
     def size_of(self, axis: str) -> int:
         """Number of ranks along an axis of either view."""
@@ -181,17 +200,17 @@ class Mesh:
 
     def stage_of(self, rank: int) -> int:
         """Pp coordinate of a rank."""
-        return rank // self._pp_stride % self._stages
+        return rank // self._pp_stride % self.pp
 
     def position(self, rank: int) -> int:
         """Place of a rank in its stage's ascending list."""
         stride = self._pp_stride
-        return rank // (stride * self._stages) * stride + rank % stride
+        return rank // (stride * self.pp) * stride + rank % stride
 
     def rank_in_stage(self, stage: int, position: int) -> int:
         """Rank at a place of a stage's ascending list; the inverse of :meth:`position`."""
         outer, inner = divmod(position, self._pp_stride)
-        return (outer * self._stages + stage) * self._pp_stride + inner
+        return (outer * self.pp + stage) * self._pp_stride + inner
 
     def expert_rank(self, stage: int, *, etp: int, ep: int, edp: int) -> int:
         """Rank with the given expert coordinates in a stage."""

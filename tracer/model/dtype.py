@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 
 from tracer.errors import one_of
 
-BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
+
+class Dtype(StrEnum):
+    """The type of an element that moves or is kept."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+
+
+BYTES: dict[str, int] = {Dtype.FP32: 4, Dtype.BF16: 2, Dtype.FP16: 2, Dtype.FP8: 1}
 _FLOATS = ("bf16", "fp16", "fp32")
 _ALLOWED = {
     "activations": _FLOATS,
@@ -22,18 +33,22 @@ FP8_BLOCK = 128
 
 @dataclass(frozen=True, slots=True)
 class Dtypes:
-    """Declared dtypes: of activations, K/V, dispatched rows, combined rows, logits and weights."""
+    """Declared dtypes: of activations, K/V, dispatched rows, combined rows, logits and weights.
 
-    activations: str = "bf16"
-    kv: str = "bf16"
-    dispatch: str = "bf16"
-    combine: str = "bf16"
-    logits: str = "fp32"
-    weights: str = "bf16"
+    A dtype may be given as text; it is kept as the member of the enum.
+    """
+
+    activations: Dtype = Dtype.BF16
+    kv: Dtype = Dtype.BF16
+    dispatch: Dtype = Dtype.BF16
+    combine: Dtype = Dtype.BF16
+    logits: Dtype = Dtype.FP32
+    weights: Dtype = Dtype.BF16
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            one_of(f"dtype.{item.name}", getattr(self, item.name), _ALLOWED[item.name])
+            word = one_of(f"dtype.{item.name}", getattr(self, item.name), _ALLOWED[item.name])
+            object.__setattr__(self, item.name, Dtype(word))
 
 
 def dispatch_row_bytes(hidden: int, dtype: str, *, low_latency: bool) -> int:
@@ -45,7 +60,7 @@ def dispatch_row_bytes(hidden: int, dtype: str, *, low_latency: bool) -> int:
     >>> dispatch_row_bytes(7168, "fp8", low_latency=False), dispatch_row_bytes(7168, "fp8", low_latency=True)
     (7392, 7408)
     """
-    if dtype != "fp8":
+    if dtype != Dtype.FP8:
         return hidden * BYTES[dtype]
-    scales = -(-hidden // FP8_BLOCK) * BYTES["fp32"]
+    scales = -(-hidden // FP8_BLOCK) * BYTES[Dtype.FP32]
     return hidden + scales + (LOW_LATENCY_HEADER_BYTES if low_latency else 0)

@@ -1,5 +1,7 @@
 """Where a token lands: positions of a prompt, and new tokens in decode; over CP ranks, then TP ranks.
 
+``find_token`` turns what a scenario says of its token into a replica, a position and a home rank.
+
 Zigzag cuts the prompt into 2·cp chunks and gives CP rank r chunks r and 2·cp-1-r, which balances the
 causal mask (Llama 3, section 3.3.2); TP ranks then take equal runs of those tokens in order.
 """
@@ -10,9 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.scenario.plan import PromptCut
+from tracer.scenario.token import Phase
 
 if TYPE_CHECKING:
     from tracer.mesh.grid import IntArray
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
+    from tracer.scenario.token import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,11 @@ class Landing:
     cp: int
     tp: int
     zigzag: bool = True
+
+    @classmethod
+    def of(cls, token: Token, mesh: Mesh, plan: Plan) -> Landing:
+        """How a token's prompt is cut over a replica of the mesh."""
+        return cls(token.prompt, mesh.cp, mesh.tp, zigzag=plan.landing is PromptCut.ZIGZAG)
 
     @property
     def padded(self) -> int:
@@ -128,6 +140,11 @@ class DecodeLanding:
     first_cp: int
     batch: int
 
+    @classmethod
+    def of(cls, token: Token, mesh: Mesh) -> DecodeLanding:
+        """How the tokens of a decode step are cut over a replica of the mesh."""
+        return cls(token.prompt, mesh.cp, mesh.tp, token.first_cp, token.batch or mesh.tp)
+
     @property
     def padded(self) -> int:
         """Rows of a CP rank's batch with padding: a multiple of tp."""
@@ -165,3 +182,94 @@ class DecodeLanding:
                 f"try token.batch = {slot + 1} or more",
             )
         return slot
+
+
+def find_token(token: Token, mesh: Mesh, plan: Plan, phase: Phase) -> tuple[int, int, int]:
+    """(replica, position, home rank) of a token.
+
+    Raises:
+        ConfigError: when the position, the replica, the slot and the GPU do not fit each other.
+    """
+    named = None if token.gpu is None else _check_gpu(token, mesh)
+    replica = (token.replica if named is None else named["dp"]) or 0
+    if replica >= mesh.dp:
+        raise ConfigError(
+            "token.replica", replica, f"must be one of the {mesh.dp} replicas", f"try 0 to {mesh.dp - 1}"
+        )
+    if phase is Phase.DECODE:
+        position, cp, tp = _new_token(token, DecodeLanding.of(token, mesh), named)
+    else:
+        position, cp, tp = _prompt_token(token, Landing.of(token, mesh, plan), named)
+    home = mesh.rank(tp=tp, cp=cp, dp=replica, pp=0)
+    if token.gpu is not None and token.gpu != home:
+        raise ConfigError(
+            "token.gpu",
+            token.gpu,
+            f"is not where position {position} lands (GPU {home})",
+            "give one of the two",
+        )
+    return replica, position, home
+
+
+def _prompt_token(token: Token, landing: Landing, named: dict[str, int] | None) -> tuple[int, int, int]:
+    """(position, cp, tp) of a prompt position; ``named`` are the coordinates of the GPU asked for."""
+    position = token.position
+    if position is None and named is not None:
+        position = landing.first_position_on(named["cp"], named["tp"], token.gpu or 0)
+    position = position or 0
+    if position >= token.prompt:
+        raise ConfigError(
+            "token.position",
+            position,
+            f"must lie in the prompt of {token.prompt}",
+            f"try 0 to {token.prompt - 1}, or phase = 'decode'",
+        )
+    return (position, *landing.place_of(position))
+
+
+def _new_token(token: Token, landing: DecodeLanding, named: dict[str, int] | None) -> tuple[int, int, int]:
+    """(position, cp, tp) of a token that decode adds to the prompt."""
+    position, slot = token.position, token.slot
+    if named is not None:
+        position = landing.first_position_on(named["cp"]) if position is None else position
+        slot = landing.first_slot_on(named["tp"], token.gpu or 0) if slot is None else slot
+    position = token.prompt if position is None else position
+    if position < token.prompt:
+        raise ConfigError(
+            "token.position",
+            position,
+            f"is in the prompt of {token.prompt}, which decode does not compute again",
+            f"try {token.prompt} or more, or phase = 'prefill'",
+        )
+    slot = slot or 0
+    if slot >= landing.batch:
+        raise ConfigError(
+            "token.slot",
+            slot,
+            f"must be one of the batch of {landing.batch}",
+            f"try 0 to {landing.batch - 1}, or token.batch = {slot + 1}",
+        )
+    return (position, *landing.place_of(position, slot))
+
+
+def _check_gpu(token: Token, mesh: Mesh) -> dict[str, int]:
+    """Coordinates of ``token.gpu``, which must be a stage-0 rank of the given replica."""
+    gpu = token.gpu
+    if gpu is None or gpu >= mesh.world_size:
+        raise ConfigError(
+            "token.gpu",
+            gpu,
+            f"must be a GPU of the mesh's {mesh.world_size}",
+            f"try 0 to {mesh.world_size - 1}",
+        )
+    found = mesh.coordinates(gpu)
+    if found["pp"] != 0:
+        twin = mesh.moved(gpu, "pp", 0)
+        raise ConfigError(
+            "token.gpu", gpu, f"is in stage {found['pp']}, but tokens land in stage 0", f"try GPU {twin}"
+        )
+    if token.replica is not None and token.replica != found["dp"]:
+        raise ConfigError(
+            "token.replica", token.replica, f"does not hold GPU {gpu}", f"try {found['dp']}, or leave it out"
+        )
+    return found

@@ -12,11 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
+from tracer.errors import ConfigError, divisors, listed, one_of, whole_number, word_of
 
-KINDS = ("linear", "round_robin", "table")
-REMAINDERS = ("refuse", "first")
+
+class PlacementKind(StrEnum):
+    """How experts take their slots."""
+
+    LINEAR = "linear"
+    ROUND_ROBIN = "round_robin"
+    TABLE = "table"
+
+
+class Remainder(StrEnum):
+    """What happens to experts that do not divide over the EP ranks."""
+
+    REFUSE = "refuse"
+    FIRST = "first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +38,9 @@ class Placement:
 
     ``linear``: expert e on EP rank ``e // (E/ep)``; ``round_robin``: ``e % ep``; ``table``: ``slots``
     lists the expert in each slot, EP rank r holding slots ``r·(slots/ep)`` onwards, replicas allowed.
-    ``remainder="first"`` lets the first ``E % ep`` ranks hold one more (vLLM's rule).
+    ``Remainder.FIRST`` lets the first ``E % ep`` ranks hold one more (vLLM's rule).
 
-    >>> Placement.linear(10, 4, remainder="first").experts_of(1)
+    >>> Placement.linear(10, 4, remainder=Remainder.FIRST).experts_of(1)
     (3, 4, 5)
     >>> Placement.table([0, 1, 0, 2], ep=2, experts=3).ep_ranks_of(0)
     (0, 1)
@@ -38,27 +51,27 @@ class Placement:
 
     experts: int
     ep: int
-    kind: str = "linear"
-    remainder: str = "refuse"
+    kind: PlacementKind = PlacementKind.LINEAR
+    remainder: Remainder = Remainder.REFUSE
     slots: tuple[int, ...] | None = None
     _ranks: dict[int, tuple[int, ...]] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        one_of("placement.kind", self.kind, KINDS)
-        one_of("placement.remainder", self.remainder, REMAINDERS)
+        object.__setattr__(self, "kind", word_of("placement.kind", self.kind, PlacementKind))
+        object.__setattr__(self, "remainder", word_of("placement.remainder", self.remainder, Remainder))
         whole_number("model.experts", self.experts)
         whole_number("mesh.ep", self.ep)
-        if self.kind == "table":
+        if self.kind is PlacementKind.TABLE:
             object.__setattr__(self, "_ranks", self._checked_table())
             return
         if self.slots is not None:
             raise ConfigError(
                 "placement.slots",
                 "a table",
-                f"goes with kind 'table', not {self.kind!r}",
+                f"goes with kind 'table', not '{self.kind}'",
                 "try kind = 'table'",
             )
-        if self.experts % self.ep and self.remainder == "refuse":
+        if self.experts % self.ep and self.remainder is Remainder.REFUSE:
             raise ConfigError(
                 "mesh.ep",
                 self.ep,
@@ -67,19 +80,19 @@ class Placement:
             )
 
     @classmethod
-    def linear(cls, experts: int, ep: int, remainder: str = "refuse") -> Placement:
+    def linear(cls, experts: int, ep: int, remainder: Remainder = Remainder.REFUSE) -> Placement:
         """Runs of consecutive experts, EP rank 0 first."""
-        return cls(experts, ep, "linear", remainder)
+        return cls(experts, ep, PlacementKind.LINEAR, remainder)
 
     @classmethod
-    def round_robin(cls, experts: int, ep: int, remainder: str = "refuse") -> Placement:
+    def round_robin(cls, experts: int, ep: int, remainder: Remainder = Remainder.REFUSE) -> Placement:
         """Expert e on EP rank ``e % ep``."""
-        return cls(experts, ep, "round_robin", remainder)
+        return cls(experts, ep, PlacementKind.ROUND_ROBIN, remainder)
 
     @classmethod
     def table(cls, slots: Sequence[int], ep: int, experts: int) -> Placement:
         """An explicit slot table, replicas allowed."""
-        return cls(experts, ep, "table", "refuse", tuple(slots))
+        return cls(experts, ep, PlacementKind.TABLE, Remainder.REFUSE, tuple(slots))
 
     def _checked_table(self) -> dict[int, tuple[int, ...]]:
         slots = self.slots
@@ -119,7 +132,7 @@ class Placement:
         """EP ranks that hold an expert, one entry a slot, in slot order."""
         if self._ranks is not None:
             return self._ranks[expert]
-        if self.kind == "round_robin":
+        if self.kind is PlacementKind.ROUND_ROBIN:
             return (expert % self.ep,)
         share, extra = divmod(self.experts, self.ep)
         boundary = extra * (share + 1)
@@ -134,7 +147,7 @@ class Placement:
         if self.slots is not None:
             share = len(self.slots) // self.ep
             return self.slots[ep_rank * share : (ep_rank + 1) * share]
-        if self.kind == "round_robin":
+        if self.kind is PlacementKind.ROUND_ROBIN:
             return range(ep_rank, self.experts, self.ep)
         share, extra = divmod(self.experts, self.ep)
         start = ep_rank * share + min(ep_rank, extra)

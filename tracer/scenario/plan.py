@@ -4,47 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, divisors, listed, one_of, whole_number
-
-if TYPE_CHECKING:
-    from tracer.mesh.mesh import Mesh
-    from tracer.model.spec import ModelSpec
-
-
-def check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
-    """DCP takes over ranks of a TP group that would otherwise hold copies of one KV head.
-
-    vLLM: dcp divides tp, and lies in 1 to tp / H for H KV heads (MLA: H = 1).
-
-    Raises:
-        ConfigError: when dcp does not divide tp, when a GQA cache has no copies to replace, or when
-            queries would have to stay while K/V moves.
-    """
-    dcp, tp = plan.dcp, mesh.size_of("tp")
-    if dcp == 1:
-        return
-    if tp % dcp:
-        fix = f"try {listed(divisors(tp))} (vLLM: --decode-context-parallel-size)"
-        raise ConfigError("mesh.dcp", dcp, f"must divide tp = {tp}, whose ranks it is carved from", fix)
-    if plan.decode_attention == "pass_kv":
-        raise ConfigError(
-            "mesh.decode_attention",
-            "pass_kv",
-            f"moves K/V, but with dcp = {dcp} the queries are gathered",
-            "try 'pass_q', or dcp = 1",
-        )
-    kv_heads = None if model is None else 1 if model.mla else model.kv_heads
-    copies = dcp if kv_heads is None else max(1, tp // kv_heads)
-    if copies % dcp:
-        raise ConfigError(
-            "mesh.dcp",
-            dcp,
-            f"cannot shard this cache: with tp {tp} each of the {kv_heads} KV heads stands on "
-            f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
-            f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
-        )
+from tracer.errors import ConfigError, whole_number, word_of
+from tracer.scenario.token import Phase
 
 
 class Sp(StrEnum):
@@ -64,50 +26,95 @@ class Contract(StrEnum):
     DWDP = "dwdp"
 
 
-CHOICES = {
-    "sp": tuple(Sp),
-    "kv_exchange": ("ring", "all_gather"),
-    "dispatch": ("high_throughput", "low_latency"),
-    "contract": tuple(Contract),
-    "tp_algo": ("direct", "ring"),
-    "embedding": ("replicated", "vocab_parallel"),
-    "landing": ("zigzag", "contiguous"),
-    "decode_attention": ("pass_q", "pass_kv", "auto"),
+class KvExchange(StrEnum):
+    """How K/V goes round a CP group in prefill."""
+
+    RING = "ring"
+    ALL_GATHER = "all_gather"
+
+
+class DispatchMode(StrEnum):
+    """How rows reach their experts: through a relay on each remote NVLink domain, or straight."""
+
+    HIGH_THROUGHPUT = "high_throughput"
+    LOW_LATENCY = "low_latency"
+
+
+class TpAlgo(StrEnum):
+    """How a collective walks the TP group."""
+
+    DIRECT = "direct"
+    RING = "ring"
+
+
+class Embedding(StrEnum):
+    """Whether every TP rank has the whole embedding, or a slice of the vocabulary."""
+
+    REPLICATED = "replicated"
+    VOCAB_PARALLEL = "vocab_parallel"
+
+
+class PromptCut(StrEnum):
+    """How a prompt is cut over CP ranks."""
+
+    ZIGZAG = "zigzag"
+    CONTIGUOUS = "contiguous"
+
+
+class DecodeAttention(StrEnum):
+    """Whether in decode the query travels or K/V does; ``AUTO`` leaves it to the published rule."""
+
+    PASS_Q = "pass_q"
+    PASS_KV = "pass_kv"
+    AUTO = "auto"
+
+
+CHOICES: dict[str, type[StrEnum]] = {
+    "sp": Sp,
+    "kv_exchange": KvExchange,
+    "dispatch": DispatchMode,
+    "contract": Contract,
+    "tp_algo": TpAlgo,
+    "embedding": Embedding,
+    "landing": PromptCut,
+    "decode_attention": DecodeAttention,
 }
+"""The words that each of a plan's fields may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Named choices of one deployment; the words are those of the counting rules.
 
-    ``dense_tp`` is None for the mesh's tp, or 1; ``stage_layers`` lists the layers of each stage when
-    they are not split evenly. ``shared_routed`` serves the shared experts as routed ones that every token
-    picks: they take slots of their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2).
-    ``dcp`` ranks of a TP group that hold the same KV head share its tokens, ``dcp_interleave`` consecutive
-    ones at a time (vLLM's decode context parallelism).
+    A word may be given as text; it is kept as the member of its enum. ``dense_tp`` is None for the mesh's
+    tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly.
+    ``shared_routed`` serves the shared experts as routed ones that every token picks: they take slots of
+    their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2). ``dcp`` ranks of a TP group that
+    hold the same KV head share its tokens, ``dcp_interleave`` consecutive ones at a time (vLLM's decode
+    context parallelism).
 
     Raises:
         ConfigError: for a word that is not one of the choices.
     """
 
-    sp: str = Sp.MEGATRON
-    kv_exchange: str = "ring"
-    dispatch: str = "high_throughput"
-    contract: str = Contract.EP
-    tp_algo: str = "direct"
+    sp: Sp = Sp.MEGATRON
+    kv_exchange: KvExchange = KvExchange.RING
+    dispatch: DispatchMode = DispatchMode.HIGH_THROUGHPUT
+    contract: Contract = Contract.EP
+    tp_algo: TpAlgo = TpAlgo.DIRECT
     dense_tp: int | None = None
     shared_tp: bool = False
     shared_routed: bool = False
-    embedding: str = "replicated"
-    landing: str = "zigzag"
+    embedding: Embedding = Embedding.REPLICATED
+    landing: PromptCut = PromptCut.ZIGZAG
     stage_layers: tuple[int, ...] | None = None
-    decode_attention: str = "pass_q"
+    decode_attention: DecodeAttention = DecodeAttention.PASS_Q
     dcp: int = 1
     dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            one_of(f"mesh.{name}", getattr(self, name), tuple(str(word) for word in allowed))
+        for name, words in CHOICES.items():
+            object.__setattr__(self, name, word_of(f"mesh.{name}", getattr(self, name), words))
         for name in ("shared_tp", "shared_routed"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
@@ -126,60 +133,6 @@ class Plan:
             whole_number(f"mesh.stage_layers[{stage}]", layers)
 
 
-def default_dispatch(phase: str) -> str:
+def default_dispatch(phase: Phase) -> DispatchMode:
     """How a phase dispatches when nobody says: decode pays for latency, prefill for bytes."""
-    return "low_latency" if phase == "decode" else "high_throughput"
-
-
-def placed_experts(model: ModelSpec, plan: Plan) -> int:
-    """Experts that take slots: the routed ones, and the shared ones when they are routed too.
-
-    Expert numbers from ``model.experts`` on are the shared ones.
-
-    Raises:
-        ConfigError: when shared experts are to be routed and the model has none, or they differ in width.
-    """
-    experts = model.need("experts", "place experts")
-    if not plan.shared_routed:
-        return experts
-    if not model.shared_experts:
-        raise ConfigError(
-            "mesh.shared_routed", True, "needs a shared expert, and the model has none", "drop it"
-        )
-    if model.shared_hidden != model.shared_experts * model.need("expert_hidden", "place experts"):
-        raise ConfigError(
-            "mesh.shared_routed",
-            True,
-            f"needs shared experts as wide as the routed ({model.expert_hidden}), not {model.shared_hidden}",
-            "drop it",
-        )
-    return experts + model.shared_experts
-
-
-def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Layers of each stage: as given, else evenly, the first stages taking one more each.
-
-    >>> split_layers(61, 4, None)
-    (16, 15, 15, 15)
-
-    Raises:
-        ConfigError: when a stage would be empty, or given sizes do not add up.
-    """
-    if given is not None:
-        if len(given) != stages or sum(given) != layers:
-            raise ConfigError(
-                "mesh.stage_layers",
-                list(given),
-                f"must list {stages} stages that add up to {layers} layers",
-                "mend the list, or leave it out for an even split",
-            )
-        return given
-    if stages > layers:
-        raise ConfigError(
-            "mesh.pp",
-            stages,
-            f"is more stages than the model's {layers} layers",
-            f"try {layers} or fewer stages",
-        )
-    share, extra = divmod(layers, stages)
-    return (share + 1,) * extra + (share,) * (stages - extra)
+    return DispatchMode.LOW_LATENCY if phase is Phase.DECODE else DispatchMode.HIGH_THROUGHPUT

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.errors import ConfigError, nearest, whole_number
+from tracer.errors import ConfigError, nearest, whole_number, word_of
 from tracer.mesh.cluster import Cluster, Link
 from tracer.mesh.mesh import Mesh
 from tracer.model.dtype import Dtypes
-from tracer.scenario.placement import Placement
-from tracer.scenario.plan import Contract, Plan, default_dispatch, placed_experts
-from tracer.scenario.scenario import Scenario
-from tracer.scenario.token import Token
+from tracer.scenario.deployment import BareDeployment, check_moe_layer, placed_experts
+from tracer.scenario.placement import Placement, PlacementKind, redundant_slots
+from tracer.scenario.plan import Contract, Plan, default_dispatch
+from tracer.scenario.token import Phase, Token
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -56,8 +57,37 @@ _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", 
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
 
 
-def scenario_from_dict(data: object, *, read_config: Callable[[str], ModelSpec] | None = None) -> Scenario:
-    """A scenario from nested tables; absent and null keys take their defaults.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What tables say: the deployment, a bare one where they have no model, and the question."""
+
+    deployment: BareDeployment
+    token: Token
+    phase: Phase
+    picks: tuple[tuple[int, tuple[int, ...]], ...]
+    seed: int
+
+
+def parse_text(text: str, suffix: str) -> object:
+    """Parsed TOML or JSON; ``suffix`` is ``.toml`` or ``.json``.
+
+    Raises:
+        ConfigError: when the text does not parse; the rule says where.
+    """
+    import json
+    import tomllib
+
+    try:
+        return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        kind = suffix.lstrip(".").upper()
+        raise ConfigError(
+            "scenario", f"{len(text)} characters", f"is not valid {kind}: {error}", "mend the text"
+        ) from error
+
+
+def read_tables(data: object, *, read_config: Callable[[str], ModelSpec] | None = None) -> Parts:
+    """A deployment and a question from nested tables; absent and null keys take their defaults.
 
     ``read_config`` turns ``model.config``, a path, into a model; without it the key is refused, so that
     tables from a stranger never open a file.
@@ -69,25 +99,22 @@ def scenario_from_dict(data: object, *, read_config: Callable[[str], ModelSpec] 
     if tables.get("schema", 1) != 1:
         raise ConfigError("schema", tables["schema"], "is not a schema this version reads", "try schema = 1")
     mesh_table = _table("mesh", tables.get("mesh"), (*_MESH_KEYS, *PLAN_KEYS))
-    plan = _plan(mesh_table, _text(tables, "phase") or "prefill")
+    phase = word_of("phase", _text(tables, "phase") or Phase.PREFILL, Phase)
+    plan = _plan(mesh_table, phase)
     mesh = _mesh(mesh_table, plan)
     model = _model(tables.get("model"), read_config)
     placement, by_layer = _placements(tables.get("placement"), mesh, model, plan)
-    return Scenario(
-        mesh=mesh,
+    bare = BareDeployment(
         cluster=_cluster(tables.get("cluster"), mesh),
-        token=_token(tables.get("token"), mesh),
-        model=model,
+        mesh=mesh,
         plan=plan,
-        placement=placement,
-        layer_placements=by_layer,
         dtype=Dtypes(**_table("dtype", tables.get("dtype"), DTYPE_KEYS)),
-        picks=_picks(tables.get("picks")),
-        phase=_text(tables, "phase") or "prefill",
-        seed=tables.get("seed", 0),
         name=_text(tables, "name"),
         source=_text(tables, "source"),
     )
+    deployment = bare if model is None else bare.serving(model, placement, by_layer)
+    token, picks = _token(tables.get("token"), mesh), _picks(tables.get("picks"))
+    return Parts(deployment, token, phase, picks, tables.get("seed", 0))
 
 
 def _table(field: str, value: object, known: tuple[str, ...]) -> Table:
@@ -117,7 +144,7 @@ def _whole_list(field: str, value: object) -> tuple[int, ...]:
     return tuple(whole_number(f"{field}[{i}]", item, at_least=0) for i, item in enumerate(value))
 
 
-def _plan(table: Table, phase: str) -> Plan:
+def _plan(table: Table, phase: Phase) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
     if "stage_layers" in given:
         given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
@@ -127,7 +154,7 @@ def _plan(table: Table, phase: str) -> Plan:
 
 def _mesh(table: Table, plan: Plan) -> Mesh:
     given = {key: table[key] for key in _MESH_KEYS if key in table}
-    if plan.contract == Contract.TP:
+    if plan.contract is Contract.TP:
         given.setdefault("etp", given.get("tp", 1))
     return Mesh.build(**given)
 
@@ -212,7 +239,7 @@ def _rank_table(value: object) -> tuple[tuple[int, int], ...]:
 
 def _token(table: object, mesh: Mesh) -> Token:
     given = _table("token", table, TOKEN_KEYS)
-    given.setdefault("prompt", 16 * mesh.size_of("cp") * mesh.size_of("tp"))
+    given.setdefault("prompt", 16 * mesh.replica_size)
     return Token(**given)
 
 
@@ -230,10 +257,10 @@ def _placements(
                     "give model.experts, or drop it",
                 )
         return None, ()
-    experts, ep = placed_experts(model, plan), mesh.size_of("ep")
+    experts, ep = placed_experts(model, plan), mesh.ep
     by_layer = tuple(
         (
-            _moe_layer(number, model),
+            check_moe_layer(number, model),
             Placement.table(_whole_list(f"placement.slots_by_layer.{number}", slots), ep, experts),
         )
         for number, slots in _by_layer("placement.slots_by_layer", given.pop("slots_by_layer", None))
@@ -242,28 +269,14 @@ def _placements(
         return _redundant(given, experts, ep), by_layer
     if "slots" in given:
         given["slots"] = _whole_list("placement.slots", given["slots"])
-        given.setdefault("kind", "table")
+        given.setdefault("kind", PlacementKind.TABLE)
     return Placement(experts, ep, **given), by_layer
-
-
-def _moe_layer(number: int, model: ModelSpec) -> int:
-    """A layer that may have a slot table of its own."""
-    if not (1 <= number <= model.layers and model.is_moe(number)):
-        raise ConfigError(
-            f"placement.slots_by_layer.{number}",
-            "a table",
-            f"is for a layer without experts, or outside 1 to {model.layers}",
-            "number MoE layers from 1",
-        )
-    return number
 
 
 def _redundant(given: Table, experts: int, ep: int) -> Placement:
     """The slot table of ``redundant`` copies; once read, it is a table like any other."""
-    from tracer.scenario.placement import redundant_slots
-
     others = [key for key in ("slots", "remainder") if key in given]
-    if others or given.get("kind", "linear") != "linear":
+    if others or given.get("kind", PlacementKind.LINEAR) != PlacementKind.LINEAR:
         value = others[0] if others else given["kind"]
         raise ConfigError(
             "placement.redundant",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tracer.errors import whole_number
 from tracer.model import parameters
 from tracer.model.weight_format import WeightFormat
+from tracer.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 def bytes_per_expert(scenario: Scenario) -> int:
@@ -18,10 +19,10 @@ def bytes_per_expert(scenario: Scenario) -> int:
 
     They are stored as the model says; where it says nothing, in the scenario's weights dtype.
     """
-    return parameters.expert_bytes(scenario.need_model(), WeightFormat(scenario.dtype.weights))
+    return parameters.expert_bytes(scenario.model, WeightFormat(scenario.dtype.weights))
 
 
-def mesh_line(scenario: Scenario) -> str:
+def mesh_line(scenario: BareScenario) -> str:
     """The mesh in one line: sizes above 1, experts, order, what is run."""
     mesh, plan = scenario.mesh, scenario.plan
     dense = " ".join(
@@ -32,7 +33,7 @@ def mesh_line(scenario: Scenario) -> str:
     )
     order = "-".join(mesh.dense.names)
     parts = [f"{mesh.world_size:,} GPUs", dense or "one rank", expert, f"order {order}", f"SP {plan.sp}"]
-    if scenario.model is not None and scenario.model.moe_layers:
+    if isinstance(scenario, Scenario) and scenario.model.moe_layers:
         parts.append(f"MoE contract {plan.contract}")
     return " · ".join(part for part in parts if part)
 
@@ -45,14 +46,14 @@ def tokens_per_replica(scenario: Scenario) -> int:
     (64, 4)
     """
     if scenario.decodes:
-        return scenario.mesh.size_of("cp") * scenario.decode_landing.padded
+        return scenario.mesh.cp * scenario.decode_landing.padded
     return scenario.landing.padded
 
 
 def real_tokens_per_replica(scenario: Scenario) -> int:
     """The same without padding."""
     if scenario.decodes:
-        return scenario.mesh.size_of("cp") * scenario.decode_landing.batch
+        return scenario.mesh.cp * scenario.decode_landing.batch
     return scenario.token.prompt
 
 
@@ -67,11 +68,11 @@ def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
     whole_number("tokens", tokens)
     token = replace(scenario.token, gpu=None, replica=scenario.replica, position=scenario.position)
     if scenario.decodes:
-        batch = -(-tokens // scenario.mesh.size_of("cp"))
+        batch = -(-tokens // scenario.mesh.cp)
         slot = min(scenario.slot or 0, batch - 1)
-        return replace(scenario, token=replace(token, batch=batch, slot=slot))
+        return scenario.with_(token=replace(token, batch=batch, slot=slot))
     position = min(scenario.position, tokens - 1)
-    return replace(scenario, token=replace(token, prompt=tokens, position=position))
+    return scenario.with_(token=replace(token, prompt=tokens, position=position))
 
 
 def pass_words(scenario: Scenario) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
+from tracer.scenario.token import Phase
 from tracer.serving.kv_handover import KvHandover, kv_handover
 from tracer.serving.pools import Pools
 from tracer.trip.clock import trip_time
@@ -114,9 +115,9 @@ def generate(prefill: Scenario, steps: int, decode: Scenario | None = None) -> G
     """
     if whole_number("steps", steps) > MAX_STEPS:
         raise ConfigError("steps", steps, f"is more than the {MAX_STEPS} that one answer holds", "take fewer")
-    first = prefill.with_phase("prefill")
+    first = prefill.with_phase(Phase.PREFILL)
     pools = None if decode is None else Pools.join(first, decode)
-    second = first.with_phase("decode") if pools is None else pools.decode
+    second = first.with_phase(Phase.DECODE) if pools is None else pools.decode
     return Generation(first, second, tuple(_legs(first, second, pools, steps)))
 
 
@@ -139,7 +140,7 @@ def _following(scenario: Scenario, position: int) -> Scenario:
     """The scenario following another token, whose picks nobody gave."""
     if position == scenario.position:
         return scenario
-    return replace(scenario.with_token(position=position), picks=())
+    return scenario.with_token(position=position).with_(picks=())
 
 
 def _after(before: Leg | None, name: str, trip: Trip, offset: int, touched: set[int]) -> Leg:

@@ -55,7 +55,7 @@ class KvHandover(Shown):
         prefill = self.pools.prefill
         position = prefill.position if self.position is None else self.position
         stage = prefill.mesh.stages - 1
-        where = Where(prefill.need_model().layers, stage, position, prefill.home, Part.TRANSFER)
+        where = Where(prefill.model.layers, stage, position, prefill.home, Part.TRANSFER)
         return kv_transfer(self.pools, where, self.pieces)
 
     @property

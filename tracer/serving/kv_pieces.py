@@ -70,7 +70,7 @@ def shard_counts(pools: Pools) -> dict[tuple[Shard, Shard], int]:
     import numpy as np
 
     counts: dict[tuple[Shard, Shard], int] = {}
-    sizes = [(s.mesh.size_of("cp"), s.plan.dcp) for s in (pools.prefill, pools.decode)]
+    sizes = [(s.mesh.cp, s.plan.dcp) for s in (pools.prefill, pools.decode)]
     total = sizes[0][0] * sizes[0][1] * sizes[1][0] * sizes[1][1]
     tally = np.zeros(total, dtype=np.int64)
     for start in range(0, pools.prefill.token.prompt, _BLOCK):
@@ -124,7 +124,7 @@ def _head_moves(pools: Pools, our_turn: int, their_turn: int) -> list[tuple[int,
         holders = sources[head]
         for turn, target_tp in enumerate(takers):
             found.setdefault((target_tp, holders[turn % len(holders)]), []).append(head)
-    latent = pools.prefill.need_model().mla
+    latent = pools.prefill.model.mla
     return [
         (source, target, () if latent else tuple(heads)) for (target, source), heads in sorted(found.items())
     ]
@@ -133,7 +133,7 @@ def _head_moves(pools: Pools, our_turn: int, their_turn: int) -> list[tuple[int,
 def _tps_by_head(scenario: Scenario, turn: int) -> dict[int, list[int]]:
     """TP ranks of a shard that keep each KV head, ascending; the MLA latent counts as head 0."""
     found: dict[int, list[int]] = {}
-    for tp in range(turn, scenario.mesh.size_of("tp"), scenario.plan.dcp):
+    for tp in range(turn, scenario.mesh.tp, scenario.plan.dcp):
         for head in kv_heads_of(scenario, tp) or (0,):
             found.setdefault(head, []).append(tp)
     return found

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import format_seconds
+from tracer.display import exact_sum, format_seconds
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset
 from tracer.timing.pass_time import pass_time
@@ -50,7 +50,7 @@ class KvStream:
     @property
     def prefill_seconds(self) -> float:
         """Prefill of the prompt."""
-        return sum(self.compute)
+        return exact_sum(self.compute)
 
     @property
     def exposed_seconds(self) -> float:
@@ -130,7 +130,7 @@ def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
 def _compute(moved: KvHandover, hardware: str) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
-    whole, model = pass_time(prefill, hardware_preset(hardware)), prefill.need_model()
+    whole, model = pass_time(prefill, hardware_preset(hardware)), prefill.model
     found, layer = [], 0
     for stage, count in enumerate(prefill.stage_layers):
         for place in range(count):
@@ -142,7 +142,7 @@ def _compute(moved: KvHandover, hardware: str) -> Seconds:
 
 def _links(moved: KvHandover) -> Iterator[tuple[str, int, tuple[float, ...]]]:
     """Bytes of each layer on each GPU's link: out of prefill, into decode; of links alike the first."""
-    layers = moved.pools.prefill.need_model().layers
+    layers = moved.pools.prefill.model.layers
     found: dict[tuple[str, int], NDArray[np.float64]] = {}
     for piece in moved.pieces:
         for key in (("prefill", piece.src), ("decode", piece.dst)):

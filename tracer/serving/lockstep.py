@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
@@ -58,19 +59,20 @@ class LockstepStep:
     def waited(self) -> tuple[float, ...]:
         """What each replica waited in all, ``[dp]``."""
         return tuple(
-            sum(meeting.waits[replica] for meeting in self.meetings) for replica in range(len(self.ends))
+            exact_sum(meeting.waits[replica] for meeting in self.meetings)
+            for replica in range(len(self.ends))
         )
 
     @property
     def lost_share(self) -> float:
         """Share of all GPUs' time, until each is done, that went into waiting."""
-        spent = sum(self.ends)
-        return sum(self.waited) / spent if spent else 0.0
+        spent = exact_sum(self.ends)
+        return exact_sum(self.waited) / spent if spent else 0.0
 
     @property
     def lost_gpu_time(self) -> float:
         """Waiting of all replicas times the GPUs that wait with each."""
-        return sum(self.waited) * self.gpus_per_replica
+        return exact_sum(self.waited) * self.gpus_per_replica
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``tracer/data/schemas/lockstep.schema.json`` describes them."""
@@ -117,10 +119,10 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     Raises:
         ConfigError: for a mesh too large to list.
     """
-    dp = scenario.mesh.size_of("dp")
+    dp = scenario.mesh.dp
     check_listable(dp)
     label = np.arange(dp)
-    has_experts = scenario.model is None or scenario.model.moe_layers > 0
+    has_experts = scenario.model.moe_layers > 0
     if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
         label = _joined(label, *_met(scenario.mesh))
     order = np.argsort(label, kind="stable")
@@ -132,7 +134,7 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
 def _met(mesh: Mesh) -> tuple[Int64s, Int64s]:
     """Pairs of replicas that share a dispatch group of stage 0: its first rank's, and each other's."""
     check_listable(mesh.stage_size)
-    stride, dp = mesh.dense.stride_of("pp"), mesh.size_of("dp")
+    stride, dp = mesh.dense.stride_of("pp"), mesh.dp
     outer, inner = np.divmod(mesh.expert.groups(("etp", "ep")).astype(np.int64), stride)
     replicas = mesh.dense.coordinates_of(outer * stride * mesh.stages + inner)["dp"]
     pairs = np.unique(replicas[:, :1] * dp + replicas)
@@ -165,7 +167,7 @@ def lockstep(
     Raises:
         ConfigError: unless there is one finite load of 0 or more for each replica.
     """
-    model = scenario.need_model()
+    model = scenario.model
     checked = _check_loads(scenario, loads, moe, dummy)
     groups = meeting_replicas(scenario)
     with_others = {replica for group in groups if len(group) > 1 for replica in group}
@@ -180,7 +182,7 @@ def lockstep(
             meetings.append(meeting)
             clock = [at + wait + moe for at, wait in zip(meeting.arrivals, meeting.waits, strict=True)]
     mesh = scenario.mesh
-    gpus = mesh.size_of("tp") * mesh.size_of("cp")
+    gpus = mesh.replica_size
     return LockstepStep(groups, dummies, tuple(meetings), tuple(clock), gpus)
 
 
@@ -195,7 +197,7 @@ def _meet(layer: int, clock: list[float], groups: tuple[tuple[int, ...], ...]) -
 
 
 def _check_loads(scenario: Scenario, loads: Sequence[float], moe: float, dummy: float) -> list[float]:
-    dp = scenario.mesh.size_of("dp")
+    dp = scenario.mesh.dp
     if len(loads) != dp:
         rule = f"must give one load for each of the {dp} replicas"
         raise ConfigError("loads", list(loads), rule, "mend the list")

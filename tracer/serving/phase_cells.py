@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import Tier
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
 from tracer.serving.lockstep import meeting_replicas
 from tracer.trip.clock import transfer_seconds
 from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
@@ -99,16 +99,16 @@ def tokens_per_cp_rank(scenario: Scenario) -> int:
     """Rows that one CP rank computes in a step, padding included: its share of a prompt, or its batch."""
     if scenario.decodes:
         return scenario.decode_landing.padded
-    return scenario.landing.padded // scenario.mesh.size_of("cp")
+    return scenario.landing.padded // scenario.mesh.cp
 
 
 def dp_cell(scenario: Scenario) -> Cell:
     """Requests over replicas, and where these meet."""
-    dp, cp = scenario.mesh.size_of("dp"), scenario.mesh.size_of("cp")
+    dp, cp = scenario.mesh.dp, scenario.mesh.cp
     requests = scenario.decode_landing.batch * cp if scenario.decodes else 1
     tokens = requests if scenario.decodes else scenario.token.prompt
     met = max(len(group) for group in meeting_replicas(scenario))
-    layers = scenario.need_model().moe_layers if met > 1 else 0
+    layers = scenario.model.moe_layers if met > 1 else 0
     work = (
         f"{_count(requests, 'request')}, one new token each"
         if scenario.decodes
@@ -127,7 +127,7 @@ def dp_cell(scenario: Scenario) -> Cell:
 
 def cp_cell(scenario: Scenario) -> Cell:
     """What travels between the ranks that share a context."""
-    cp, dcp, tp = scenario.mesh.size_of("cp"), scenario.plan.dcp, scenario.mesh.size_of("tp")
+    cp, dcp, tp = scenario.mesh.cp, scenario.plan.dcp, scenario.mesh.tp
     own = kv_elements(scenario) * BYTES[scenario.dtype.kv] * tp
     if not scenario.decodes:
         if cp == 1:
@@ -143,7 +143,7 @@ def cp_cell(scenario: Scenario) -> Cell:
         return Cell("K/V is on one rank: query and K/V meet there", {"query_bytes": 0, "partial_bytes": 0})
     shards = cp * dcp - 1
     moved_kv = own * (cp - 1) * scenario.position
-    if attention_way(scenario) == "pass_kv":
+    if attention_way(scenario) is DecodeAttention.PASS_KV:
         return Cell(
             f"K/V travels (pass-KV): {format_bytes(moved_kv)} a layer for a context of {scenario.position:,}",
             {"kv_bytes": moved_kv},
@@ -160,7 +160,7 @@ def cp_cell(scenario: Scenario) -> Cell:
 
 def sp_cell(scenario: Scenario) -> Cell:
     """How rows outside attention lie over the TP group."""
-    tp, rows = scenario.mesh.size_of("tp"), tokens_per_cp_rank(scenario)
+    tp, rows = scenario.mesh.tp, tokens_per_cp_rank(scenario)
     if tp == 1:
         return Cell(f"tp 1: nothing to split, {_count(rows, 'row')} a rank", {"rows_per_rank": rows})
     what = "decode tokens of the batch" if scenario.decodes else "prompt tokens"
@@ -168,9 +168,9 @@ def sp_cell(scenario: Scenario) -> Cell:
     real = landing.batch if scenario.decodes else scenario.token.prompt
     padding = rows - landing.batch if scenario.decodes else scenario.landing.padded - scenario.token.prompt
     figures = {"rows_per_rank": rows // tp, "padding_rows": padding, "real_rows": real}
-    if scenario.plan.sp != Sp.MEGATRON:
+    if scenario.plan.sp is not Sp.MEGATRON:
         copies = f"every TP rank keeps all {rows:,} {what}"
-        split = ", split just before dispatch" if scenario.plan.sp == Sp.BEFORE_DISPATCH else ""
+        split = ", split just before dispatch" if scenario.plan.sp is Sp.BEFORE_DISPATCH else ""
         return Cell(copies + split, figures | {"rows_per_rank": rows})
     padded = f" (padded by {padding} to a multiple of tp)" if padding else ""
     return Cell(f"splits {what}: {_count(rows // tp, 'row')} a rank{padded}", figures)
@@ -178,7 +178,7 @@ def sp_cell(scenario: Scenario) -> Cell:
 
 def tp_cell(scenario: Scenario) -> Cell:
     """The collectives of attention, and what bounds the matmuls between them."""
-    tp, rows = scenario.mesh.size_of("tp"), tokens_per_cp_rank(scenario)
+    tp, rows = scenario.mesh.tp, tokens_per_cp_rank(scenario)
     bound, figures, reason = bound_words(scenario, rows)
     if tp == 1:
         return Cell(f"does not cut: {bound}", figures, reason)
@@ -199,7 +199,7 @@ def tp_cell(scenario: Scenario) -> Cell:
     return Cell(f"{bound}; collectives of {format_bytes(sent)} a GPU and layer, {weigh}", figures, reason)
 
 
-def _slowest_tier(scenario: Scenario) -> str:
+def _slowest_tier(scenario: Scenario) -> Tier:
     """The tier that a TP group's collectives wait for."""
     tiers = {scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, "tp")}
     return Tier.IB if Tier.IB in tiers else Tier.NVLINK
@@ -207,11 +207,11 @@ def _slowest_tier(scenario: Scenario) -> str:
 
 def ep_cell(scenario: Scenario) -> Cell:
     """Tokens an expert gets, and how they are sent."""
-    model, mesh = scenario.need_model(), scenario.mesh
+    model, mesh = scenario.model, scenario.mesh
     if not model.moe_layers:
         return Cell("no experts", {})
     met = max(len(group) for group in meeting_replicas(scenario))
-    tokens = met * mesh.size_of("cp") * tokens_per_cp_rank(scenario)
+    tokens = met * mesh.cp * tokens_per_cp_rank(scenario)
     experts = model.need("experts", "count tokens an expert")
     each = tokens * model.need("top_k", "count tokens an expert") / experts
     figures = {"tokens": tokens, "tokens_per_expert": each}
@@ -223,14 +223,14 @@ def ep_cell(scenario: Scenario) -> Cell:
 
 def _dispatch_words(scenario: Scenario) -> str:
     plan = scenario.plan
-    if plan.contract != Contract.EP:
+    if plan.contract is not Contract.EP:
         words = {
             "tp": "experts are sliced, sums move",
             "ag_rs": "rows go to the whole group",
             "dwdp": "weights move",
         }
         return words[plan.contract]
-    if plan.dispatch == "low_latency":
+    if plan.dispatch is DispatchMode.LOW_LATENCY:
         return "one message an expert straight to its GPU, no NVLink relay"
     return "one copy an island over IB, forwarded over NVLink by the relay"
 
@@ -249,7 +249,7 @@ def pp_cell(scenario: Scenario) -> Cell:
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
-    seconds = sum(
+    seconds = exact_sum(
         transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
     )
     layers = ", ".join(map(str, scenario.stage_layers))

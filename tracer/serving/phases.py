@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tracer.scenario.token import Phase
 from tracer.serving import phase_cells as cells
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def phase_table(prefill: Scenario, decode: Scenario | None = None) -> PhaseTable
     Raises:
         ConfigError: when the model does not state a size that a cell needs.
     """
-    first = prefill.with_phase("prefill")
-    second = (decode or prefill).with_phase("decode")
+    first = prefill.with_phase(Phase.PREFILL)
+    second = (decode or prefill).with_phase(Phase.DECODE)
     rows = tuple(PhaseRow(axis, cell(first), cell(second)) for axis, cell in ROWS.items())
     return PhaseTable(first, second, rows)

@@ -9,6 +9,7 @@ from tracer.display import format_bytes
 from tracer.errors import ConfigError
 from tracer.memory.kv_room import kv_room
 from tracer.mesh.cluster import Link
+from tracer.scenario.token import Phase
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -50,7 +51,7 @@ class Pools:
         Raises:
             ConfigError: as the class does.
         """
-        first, second = prefill.with_phase("prefill"), decode.with_phase("decode")
+        first, second = prefill.with_phase(Phase.PREFILL), decode.with_phase(Phase.DECODE)
         new = max(0, second.position - second.token.prompt) + first.token.prompt
         token = replace(second.token, prompt=first.token.prompt, position=new, gpu=None)
         token = replace(token, replica=second.replica, slot=second.slot)
@@ -69,7 +70,7 @@ class Pools:
 
 
 def _check_same(prefill: Scenario, decode: Scenario) -> None:
-    ours, theirs = prefill.need_model(), decode.need_model()
+    ours, theirs = prefill.model, decode.model
     for name in _SAME_MODEL:
         if getattr(ours, name) != getattr(theirs, name):
             raise ConfigError(
@@ -90,15 +91,15 @@ def _check_same(prefill: Scenario, decode: Scenario) -> None:
 
 def _check_room(decode: Scenario) -> None:
     """Every rank must hold its share of the K/V of all requests of a step, each as long as this one."""
-    requests = decode.decode_landing.batch * decode.mesh.size_of("cp")
+    requests = decode.decode_landing.batch * decode.mesh.cp
     fullest = max(kv_room(decode, requests=requests), key=lambda room: room.kv_bytes)
     if fullest.left_bytes is None or fullest.left_bytes >= 0:
         return
     fit = max(0, fullest.free_bytes or 0) // max(1, fullest.positions * fullest.bytes_per_position)
-    smaller = "a larger tp, cp or pp" if not decode.need_model().mla else "a larger cp, dcp or pp"
+    smaller = "a larger tp, cp or pp" if not decode.model.mla else "a larger cp, dcp or pp"
     fix = (
         f"try {fit // decode.mesh.size_of('cp')} a CP rank (token.batch)"
-        if fit >= decode.mesh.size_of("cp")
+        if fit >= decode.mesh.cp
         else f"try {smaller}, dtype.kv = 'fp8', or a prompt shorter than {decode.token.prompt:,}"
     )
     raise ConfigError(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.errors import one_of, whole_number
-
-PHASES = ("prefill", "decode")
+from tracer.errors import whole_number, word_of
+from tracer.scenario.token import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +21,13 @@ class TimedBatch:
     sequences: int
     new: int
     past: int = 0
-    phase: str = "prefill"
+    phase: Phase = Phase.PREFILL
 
     def __post_init__(self) -> None:
         whole_number("batch.sequences", self.sequences)
         whole_number("batch.new", self.new)
         whole_number("batch.past", self.past, at_least=0)
-        one_of("batch.phase", self.phase, PHASES)
+        object.__setattr__(self, "phase", word_of("batch.phase", self.phase, Phase))
 
     @classmethod
     def prompts(cls, length: int, sequences: int = 1) -> TimedBatch:
@@ -38,7 +37,7 @@ class TimedBatch:
     @classmethod
     def decoding(cls, sequences: int, context: int) -> TimedBatch:
         """One step of ``sequences`` requests that have ``context`` tokens cached."""
-        return cls(sequences, 1, context, "decode")
+        return cls(sequences, 1, context, Phase.DECODE)
 
     @property
     def tokens(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.errors import finite_number
 from tracer.mesh.cluster import Tier
 from tracer.traffic.moe import RowBytes
@@ -37,7 +38,7 @@ class ExchangeTime:
     def seconds(self) -> float:
         """The slower tier, or both added."""
         parts = (self.nvlink_seconds, self.ib_seconds)
-        return max(parts) if self.overlapped else sum(parts)
+        return max(parts) if self.overlapped else exact_sum(parts)
 
     @property
     def binding(self) -> str | None:

@@ -43,8 +43,8 @@ def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWo
     Raises:
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
     """
-    model, mesh = scenario.need_model(), scenario.mesh
-    tp, cp, unstated = mesh.size_of("tp"), mesh.size_of("cp"), WeightFormat(scenario.dtype.weights)
+    model, mesh = scenario.model, scenario.mesh
+    tp, cp, unstated = mesh.tp, mesh.cp, WeightFormat(scenario.dtype.weights)
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     dense: tuple[Operator, ...] = ()
@@ -62,16 +62,16 @@ def _cut(operator: Operator, parts: int) -> Operator:
 
 def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:
     """The shared expert, unless the model has none or routes it like the others."""
-    model = scenario.need_model()
+    model = scenario.model
     if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
         return ()
-    split = scenario.mesh.size_of("tp") if scenario.plan.shared_tp else 1
+    split = scenario.mesh.tp if scenario.plan.shared_tp else 1
     return (ffn_operator(model, WeightPart.SHARED, rows * split, split, unstated),)
 
 
 def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:
     """The routed experts of one rank, sliced over etp."""
-    model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
+    model, etp = scenario.model, scenario.mesh.etp
     if not model.moe_layers:
         return ()
     whole = expert_operator(model, _load(scenario, rows), unstated)
@@ -83,11 +83,11 @@ def _load(scenario: Scenario, rows: float) -> ExpertLoad:
 
     A shared expert that is routed adds one pick per row, on average over the ranks.
     """
-    model, mesh = scenario.need_model(), scenario.mesh
-    if scenario.plan.contract == Contract.DWDP:
+    model, mesh = scenario.model, scenario.mesh
+    if scenario.plan.contract is Contract.DWDP:
         return expert_load(model, rows)
-    ep = mesh.size_of("ep")
-    group = rows * ep * mesh.size_of("etp")
+    ep = mesh.ep
+    group = rows * ep * mesh.etp
     load = expert_load(model, group, 1 / ep)
     always = len(scenario.always_picked)
     return replace(load, hit=load.hit + always / ep, pairs=load.pairs + group * always / ep)

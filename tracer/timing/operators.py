@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import finite_number
-from tracer.model.dtype import BYTES
+from tracer.model.dtype import BYTES, Dtype
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
+from tracer.scenario.token import Phase
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -120,13 +121,13 @@ def _projections(
         rows = batch.cached_tokens if _decompresses(spec, batch, matrix) else batch.tokens
         flops += 2 * matrix.elements * rows
         weights += stored_bytes(stored, matrix.rows, matrix.columns)
-    row_bytes = batch.tokens * spec.need("hidden", _WHY) * BYTES["bf16"]
+    row_bytes = batch.tokens * spec.need("hidden", _WHY) * BYTES[Dtype.BF16]
     return Operator(name, flops / tp, weights / tp, row_bytes, rate_of(stored))
 
 
 def _decompresses(spec: ModelSpec, batch: TimedBatch, matrix: WeightMatrix) -> bool:
     """Whether a matrix runs over cached tokens too: MLA prefill rebuilds K and V from all latents."""
-    return spec.mla and batch.phase == "prefill" and matrix.name == "kv_b"
+    return spec.mla and batch.phase is Phase.PREFILL and matrix.name == "kv_b"
 
 
 def _core(spec: ModelSpec, batch: TimedBatch, tp: int) -> Operator:
@@ -137,12 +138,12 @@ def _core(spec: ModelSpec, batch: TimedBatch, tp: int) -> Operator:
     heads = spec.need("heads", _WHY)
     key, value = spec.qk_head_dim, spec.need("v_head_dim", _WHY)
     cached = spec.kv_values_per_token / (1 if spec.mla else tp)
-    if spec.mla and batch.phase == "decode":
+    if spec.mla and batch.phase is Phase.DECODE:
         latent = spec.need("kv_lora_rank", _WHY)
         key, value = latent + spec.need("qk_rope_head_dim", _WHY), latent
     flops = 2 * heads * batch.pairs * (key + value) / tp
     rows = batch.tokens * heads * (key + value) / tp + batch.cached_tokens * cached
-    return Operator("attention core", flops, 0.0, rows * BYTES["bf16"], "bf16_flops")
+    return Operator("attention core", flops, 0.0, rows * BYTES[Dtype.BF16], "bf16_flops")
 
 
 def expert_operator(
@@ -150,7 +151,7 @@ def expert_operator(
 ) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
     stored = part_format(spec, WeightPart.EXPERTS, unstated)
-    row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES["bf16"]
+    row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES[Dtype.BF16]
     return Operator(
         "expert GEMMs",
         2 * expert_parameters(spec) * load.pairs,
@@ -170,7 +171,7 @@ def ffn_operator(
     flops = sum(2 * matrix.elements * tokens for matrix in matrices)
     weights = sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in matrices)
     name = "dense FFN" if part is WeightPart.DENSE else "shared expert"
-    rows = 2 * tokens * hidden * BYTES["bf16"]
+    rows = 2 * tokens * hidden * BYTES[Dtype.BF16]
     return Operator(name, flops / tp, weights / tp, rows, rate_of(stored))
 
 

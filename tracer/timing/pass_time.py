@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import exact_sum
 from tracer.errors import whole_number
 from tracer.scenario.step import tokens_per_replica, with_tokens
+from tracer.scenario.token import Phase
 from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
@@ -49,7 +51,9 @@ class PassTime:
 
     def axis_seconds(self, axis: str, *parts: str) -> float:
         """Seconds a layer of an axis in some parts of the model."""
-        return sum(line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts)
+        return exact_sum(
+            line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts
+        )
 
     @property
     def attention_seconds(self) -> float:
@@ -74,7 +78,7 @@ class PassTime:
     @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
-        moved = sum(each.seconds for each in self.exchange.values())
+        moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved
@@ -93,7 +97,7 @@ class PassTime:
     def stage_seconds(self) -> tuple[float, ...]:
         """Seconds of each stage's layers, without sends."""
         scenario, done, stages = self.traffic.scenario, 0, []
-        model = scenario.need_model()
+        model = scenario.model
         for count in scenario.stage_layers:
             layers = range(done + 1, done + count + 1)
             moe = sum(model.is_moe(layer) for layer in layers)
@@ -105,7 +109,7 @@ class PassTime:
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
         stages = self.stage_seconds
-        return sum(stages) + (len(stages) - 1) * self.send_seconds
+        return exact_sum(stages) + (len(stages) - 1) * self.send_seconds
 
     @property
     def assumption(self) -> str:
@@ -157,7 +161,7 @@ def pass_batch(scenario: Scenario, tokens: int | None = None) -> TimedBatch:
     Raises:
         ConfigError: when ``tokens`` is not a whole number of at least 1.
     """
-    prompt, decode = scenario.token.prompt, scenario.phase == "decode"
+    prompt, decode = scenario.token.prompt, scenario.phase is Phase.DECODE
     default = DECODE_REQUESTS if decode else prompt
     count = whole_number("tokens", default if tokens is None else tokens)
     if decode:
@@ -190,7 +194,7 @@ def pass_time(
     rows = -(-batch.tokens // whole_number("parts", parts))
     rates = rates or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
-    sized = with_tokens(replace(scenario.with_phase(batch.phase), cluster=cluster), rows)
+    sized = with_tokens(scenario.with_phase(batch.phase).with_(cluster=cluster), rows)
     work = layer_work(sized, batch, parts)
     traffic = comm_volume(sized) if like is None else _scaled(like.traffic, sized)
     return PassTime(

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import format_bytes, format_seconds, left, right, text_table
+from tracer.display import exact_sum, format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract
 from tracer.scenario.step import mesh_line
+from tracer.scenario.token import Phase
 from tracer.timing import timeline
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
@@ -138,7 +139,7 @@ def time_report(
     if gpu is not None:
         whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
         overlap = _overlap(scenario, gpu, whole, rates, missing)
-        if scenario.phase == "decode":
+        if scenario.phase is Phase.DECODE:
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
@@ -210,9 +211,9 @@ def _choice(
         return choose_contract(
             group,
             Workload(_batch(scenario, whole)),
-            tp=scenario.mesh.size_of("tp"),
+            tp=scenario.mesh.tp,
             nvlink_domains=_nvlink_domains(scenario),
-            exchange_seconds=sum(each.seconds for each in whole.exchange.values())
+            exchange_seconds=exact_sum(each.seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
         )
@@ -227,11 +228,11 @@ def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> 
     Raises:
         ConfigError: for a group that cannot hold every expert.
     """
-    ranks = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
-    if not scenario.need_model().moe_layers or ranks < 2 or scenario.plan.contract == Contract.TP:
+    ranks = scenario.mesh.dispatch_size
+    if not scenario.model.moe_layers or ranks < 2 or scenario.plan.contract is Contract.TP:
         return None
     fabric = rates.nvlink if _nvlink_domains(scenario) == 1 else rates.ib
-    copies = "all" if scenario.plan.contract == Contract.AG_RS else "distinct"
+    copies = "all" if scenario.plan.contract is Contract.AG_RS else "distinct"
     return MoeGroup(_stored(scenario), hardware, ranks, fabric, copies)
 
 
@@ -243,14 +244,14 @@ def _nvlink_domains(scenario: Scenario) -> int:
 
 def _stored(scenario: Scenario) -> ModelSpec:
     """The model, with the scenario's weight dtype where it states no storage."""
-    model = scenario.need_model()
+    model = scenario.model
     return model if model.weights else replace(model, weights=WeightFormat(scenario.dtype.weights))
 
 
 def _batch(scenario: Scenario, whole: PassTime) -> TimedBatch:
     """The requests of one rank when attention is data-parallel over the replica's ranks."""
-    each = max(1, whole.tokens // (scenario.mesh.size_of("tp") * scenario.mesh.size_of("cp")))
-    if scenario.phase == "decode":
+    each = max(1, whole.tokens // scenario.mesh.replica_size)
+    if scenario.phase is Phase.DECODE:
         return TimedBatch.decoding(each, scenario.token.prompt)
     sequences = max(1, each // scenario.token.prompt)
     return TimedBatch.prompts(max(1, each // sequences), sequences)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
@@ -46,17 +47,17 @@ class LayerTime:
     @property
     def seconds(self) -> float:
         """Operators one after the other, each at its own roof."""
-        return sum(each.seconds for each in self.operators)
+        return exact_sum(each.seconds for each in self.operators)
 
     @property
     def roof_seconds(self) -> float:
         """The plain roofline of a layer: the larger of all its arithmetic and all its memory time."""
-        compute = sum(each.compute_seconds for each in self.operators)
-        return max(compute, sum(each.memory_seconds for each in self.operators))
+        compute = exact_sum(each.compute_seconds for each in self.operators)
+        return max(compute, exact_sum(each.memory_seconds for each in self.operators))
 
     def of(self, name: str) -> float:
         """Seconds of the operators called ``name``; 0 when there is none."""
-        return sum(each.seconds for each in self.operators if each.operator.name == name)
+        return exact_sum(each.seconds for each in self.operators if each.operator.name == name)
 
 
 def operator_time(operator: Operator, hardware: Hardware, *, rows: bool = True) -> OperatorTime:

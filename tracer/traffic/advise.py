@@ -78,7 +78,7 @@ def advise(scenario: Scenario, objective: str = "throughput") -> Advice:
         ConfigError: for an unknown objective, or a model without experts.
     """
     one_of("objective", objective, OBJECTIVES)
-    model, cluster = scenario.need_model(), scenario.cluster
+    model, cluster = scenario.model, scenario.cluster
     if not model.moe_layers:
         raise ConfigError("model.experts", None, "is needed: the chart is of MoE models", "give it experts")
     world, nvlink_domain = scenario.mesh.world_size, cluster.gpus_per_nvlink_domain
@@ -118,7 +118,7 @@ def _choice(scenario: Scenario, name: str, mesh: dict[str, Any]) -> AdviceChoice
     from tracer.scenario.scenario import Scenario as Whole
 
     tables = scenario.to_dict()
-    replicas = scenario.mesh.size_of("dp")
+    replicas = scenario.mesh.dp
     prompt = scenario.token.prompt
     share = -(-prompt * replicas // mesh["dp"])
     sp = tables["mesh"]["sp"]
@@ -135,13 +135,13 @@ def _choice(scenario: Scenario, name: str, mesh: dict[str, Any]) -> AdviceChoice
 def _counted(
     name: str, mesh: dict[str, Any], scenario: Scenario, traffic: CommVolume, prompt: int
 ) -> AdviceChoice:
-    model = scenario.need_model()
+    model = scenario.model
     count = count_parameters(model)
-    tp, tokens = scenario.mesh.size_of("tp"), traffic.tokens * scenario.mesh.size_of("dp")
+    tp, tokens = scenario.mesh.tp, traffic.tokens * scenario.mesh.dp
     experts = count.of("experts")
     # Replicas of the experts serve their own tokens: those of a dispatch group, or of a TP group.
-    sets = scenario.mesh.size_of("edp")
-    held = experts.weight_bytes / (scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp"))
+    sets = scenario.mesh.edp
+    held = experts.weight_bytes / scenario.mesh.dispatch_size
     rest = (count.weight_bytes - experts.weight_bytes) / tp
     return AdviceChoice(
         name,
@@ -158,7 +158,7 @@ def _counted(
 
 def _fit(scenario: Scenario, nvlink_domain: int) -> str:
     """Weight bytes against the memory of one NVLink domain."""
-    size = count_parameters(scenario.need_model()).weight_bytes
+    size = count_parameters(scenario.model).weight_bytes
     if scenario.cluster.hardware is None:
         return f"weights are {format_bytes(size)}; no hardware is named, so its memory is unknown"
     from tracer.mesh.hardware import hardware_preset
@@ -175,8 +175,8 @@ def _fit(scenario: Scenario, nvlink_domain: int) -> str:
 
 def _fullness(scenario: Scenario) -> str:
     """Tokens an expert in the scenario's own batch."""
-    model, mesh = scenario.need_model(), scenario.mesh
-    tokens = tokens_per_replica(scenario) * mesh.size_of("dp") / mesh.size_of("edp")
+    model, mesh = scenario.model, scenario.mesh
+    tokens = tokens_per_replica(scenario) * mesh.dp / mesh.edp
     each = tokens * (model.top_k or 0) / (model.experts or 1)
     return f"{tokens:,.0f} tokens share a set of experts: {each:,.4g} tokens an expert and layer"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Sp
+from tracer.scenario.plan import DecodeAttention, KvExchange, Sp
 from tracer.traffic.line import (
     AxisTraffic,
     crossing_share,
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 def attention_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """Lines of axis cp by the scenario's phase; none where every rank has the K/V that it needs."""
-    cp, dcp = scenario.mesh.size_of("cp"), scenario.plan.dcp
-    if scenario.decodes and attention_way(scenario) == "pass_q":
+    cp, dcp = scenario.mesh.cp, scenario.plan.dcp
+    if scenario.decodes and attention_way(scenario) is DecodeAttention.PASS_Q:
         return [_query_line(scenario, tokens), _partials_line(scenario, tokens)] if cp * dcp > 1 else []
     return [_exchange_line(scenario, tokens)] if cp > 1 else []
 
 
 def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """K/V of T/cp tokens to every other CP rank; MLA: the latent."""
-    model, cp = scenario.need_model(), scenario.mesh.size_of("cp")
+    model, cp = scenario.model, scenario.mesh.cp
     each = kv_elements(scenario)
     formula = "(cp-1)·(T/cp)·(kv_lora+rope)" if model.mla else "(cp-1)·(T/cp)·2·max(1, n_kv/tp)·d_h"
     return plain_line(
@@ -49,7 +49,7 @@ def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         elements=(cp - 1) * tokens / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
         ib_share=crossing_share(
-            scenario, "cp", layers_by_stage(scenario), ring=scenario.plan.kv_exchange == "ring"
+            scenario, "cp", layers_by_stage(scenario), ring=scenario.plan.kv_exchange is KvExchange.RING
         ),
         formula=formula,
         numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
@@ -59,7 +59,7 @@ def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 
 def _query_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """Queries of T/cp requests, each TP rank's heads, to every rank that keeps a shard of their context."""
-    model, cp = scenario.need_model(), scenario.mesh.size_of("cp")
+    model, cp = scenario.model, scenario.mesh.cp
     peers, formula = _peers(scenario)
     each = query_elements(scenario)
     width = "(kv_lora+rope)" if model.mla else "d_h"
@@ -78,10 +78,10 @@ def _query_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 
 def _partials_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """One partial output a query sent, with m and ℓ of each head, back to where it came from."""
-    model, cp = scenario.need_model(), scenario.mesh.size_of("cp")
+    model, cp = scenario.model, scenario.mesh.cp
     peers, formula = _peers(scenario)
     why = "size a partial output"
-    heads = model.need("heads", why) // scenario.mesh.size_of("tp")
+    heads = model.need("heads", why) // scenario.mesh.tp
     width = model.need("kv_lora_rank" if model.mla else "v_head_dim", why)
     count = peers * tokens / cp
     return shared_line(
@@ -99,7 +99,7 @@ def _partials_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 
 def _peers(scenario: Scenario) -> tuple[int, str]:
     """How many other ranks keep tokens of a rank's KV heads, and that as a formula."""
-    cp, dcp = scenario.mesh.size_of("cp"), scenario.plan.dcp
+    cp, dcp = scenario.mesh.cp, scenario.plan.dcp
     return cp * dcp - 1, "(cp-1)" if dcp == 1 else "(dcp-1)" if cp == 1 else "(cp·dcp-1)"
 
 
@@ -114,7 +114,7 @@ def _shard_groups(scenario: Scenario) -> Int64s:
     replicas = mesh.groups("replica").astype(np.int64)
     blocks = mesh.coordinates_of(replicas)["tp"] // dcp
     order = np.argsort(blocks, axis=1, kind="stable")
-    grouped: Int64s = np.take_along_axis(replicas, order, axis=1).reshape(-1, mesh.size_of("cp") * dcp)
+    grouped: Int64s = np.take_along_axis(replicas, order, axis=1).reshape(-1, mesh.cp * dcp)
     return grouped
 
 
@@ -123,10 +123,10 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
 
     Left out as well where the model states no vocabulary.
     """
-    model, tp, cp = scenario.need_model(), scenario.mesh.size_of("tp"), scenario.mesh.size_of("cp")
+    model, tp, cp = scenario.model, scenario.mesh.tp, scenario.mesh.cp
     if not scenario.decodes or tp == 1 or model.vocab is None:
         return []
-    split = scenario.plan.sp == Sp.MEGATRON
+    split = scenario.plan.sp is Sp.MEGATRON
     row, logits = model.need("hidden", "size a row") if split else 0, -(-model.vocab // tp)
     count = (tp - 1) * tokens / (tp * cp)
     last = [0] * (scenario.mesh.stages - 1) + [1]

@@ -87,9 +87,9 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     tokens = tokens_per_replica(scenario)
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
-    model, mesh = scenario.need_model(), scenario.mesh
+    model, mesh = scenario.model, scenario.mesh
     share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
-    group = mesh.size_of("etp") * mesh.size_of("ep")
+    group = mesh.dispatch_size
     row = model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
     all_rows = (group - 1) * rows * size
     sums = 2 * (group - 1) * rows * row

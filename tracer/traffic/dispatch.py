@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.traffic.chance import HitChance
@@ -78,7 +79,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """
     placement = scenario.placement_of(layer)
     stage = _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
         return _with_replicas(scenario, placement, stage, ranks, chance)
@@ -165,20 +166,20 @@ def _home_copies(
     own = group.nvlink_domains[home]
     hits = [chance.of_set(served) for served in sets]
     picks = [chance.picks_of(served) for served in sets]
-    nvlink = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
-    messages = sum(picks) - picks[home]
-    messages_ib = sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
-    gpus_ib = sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
+    nvlink = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
+    messages = exact_sum(picks) - picks[home]
+    messages_ib = exact_sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
+    gpus_ib = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
     gpus = nvlink + gpus_ib
     ib = 0.0
     for nvlink_domain in set(group.nvlink_domains) - {own}:
         there = [i for i, at in enumerate(group.nvlink_domains) if at == nvlink_domain]
         relays = [i for i in there if group.indices[i] == group.indices[home]]
         if not relays:
-            ib += sum(hits[i] for i in there)
+            ib += exact_sum(hits[i] for i in there)
             continue
         ib += chance.of_set(set().union(*(sets[i] for i in there)))
-        nvlink += sum(hits[i] for i in there if i != relays[0])
+        nvlink += exact_sum(hits[i] for i in there if i != relays[0])
     return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
 
 
@@ -221,7 +222,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """
     placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
-    chance = HitChance.of_model(scenario.need_model())
+    chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
     ranks = stage_groups(scenario, stage)
     alike = groups_alike(scenario, ranks)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.scenario.step import bytes_per_expert
 from tracer.traffic.dispatch import (
     NO_COPIES,
@@ -43,8 +44,8 @@ class RowBytes:
     @classmethod
     def of(cls, scenario: Scenario) -> RowBytes:
         """Row sizes in the declared dtypes; a low-latency FP8 message has its header."""
-        hidden = scenario.need_model().need("hidden", "size a row")
-        low = scenario.plan.dispatch == "low_latency" and scenario.plan.contract == Contract.EP
+        hidden = scenario.model.need("hidden", "size a row")
+        low = scenario.plan.dispatch is DispatchMode.LOW_LATENCY and scenario.plan.contract is Contract.EP
         size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low)
         return cls(size, hidden * BYTES[scenario.dtype.combine])
 
@@ -57,24 +58,24 @@ class RowBytes:
 def moe_line(scenario: Scenario, tokens: int) -> AxisTraffic | None:
     """The MoE block's line on axis ep; None when its contract moves nothing there."""
     mesh = scenario.mesh
-    if scenario.plan.contract == Contract.TP or mesh.size_of("ep") * mesh.size_of("etp") == 1:
+    if scenario.plan.contract is Contract.TP or mesh.dispatch_size == 1:
         return None
-    if scenario.plan.contract == Contract.DWDP:
+    if scenario.plan.contract is Contract.DWDP:
         return _pull_line(scenario)
-    if scenario.plan.contract == Contract.AG_RS:
+    if scenario.plan.contract is Contract.AG_RS:
         return _all_rows_line(scenario, tokens)
     return _dispatch_line(scenario, tokens)
 
 
 def dispatched_rows(scenario: Scenario, tokens: int) -> float:
     """Rows one GPU dispatches in a layer: T/(cp·tp), without SP T/cp (every TP rank has a copy)."""
-    tp = 1 if scenario.plan.sp == Sp.OFF else scenario.mesh.size_of("tp")
-    return tokens / (scenario.mesh.size_of("cp") * tp)
+    tp = 1 if scenario.plan.sp is Sp.OFF else scenario.mesh.tp
+    return tokens / (scenario.mesh.cp * tp)
 
 
 def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
-    cp, tp = scenario.mesh.size_of("cp"), scenario.mesh.size_of("tp")
-    if scenario.plan.sp == Sp.OFF:
+    cp, tp = scenario.mesh.cp, scenario.mesh.tp
+    if scenario.plan.sp is Sp.OFF:
         return "(T/cp)", f"({tokens}/{cp})"
     return "(T/(cp·tp))", f"({tokens}/({cp}·{tp}))"
 
@@ -98,7 +99,7 @@ def average_messages(scenario: Scenario) -> tuple[float, float]:
 
 def _distinct_layers(scenario: Scenario) -> dict[int, float]:
     """One MoE layer of each stage and placement, with the share of the MoE layers it stands for."""
-    model = scenario.need_model()
+    model = scenario.model
     layers = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
     edges = np.cumsum(scenario.stage_layers)
     first: dict[tuple[int, int], int] = {}
@@ -112,10 +113,10 @@ def _distinct_layers(scenario: Scenario) -> dict[int, float]:
 
 
 def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
-    model, etp = scenario.need_model(), scenario.mesh.size_of("etp")
+    model, etp = scenario.model, scenario.mesh.etp
     hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
     top_k += len(scenario.always_picked)
-    if scenario.plan.dispatch == "low_latency":
+    if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         messages, ib = average_messages(scenario)
         nvlink = messages - ib
     else:
@@ -139,15 +140,15 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 
 
 def _ib_text(scenario: Scenario) -> str:
-    if scenario.plan.dispatch == "low_latency":
+    if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return "k·etp·(share of experts on other islands)"
     return "Σ p(e_island)"
 
 
 def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
-    model, mesh = scenario.need_model(), scenario.mesh
+    model, mesh = scenario.model, scenario.mesh
     hidden = model.need("hidden", "size a row")
-    peers = mesh.size_of("etp") * mesh.size_of("ep") - 1
+    peers = mesh.dispatch_size - 1
     share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
@@ -179,13 +180,13 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
             for rank in group.tolist():
                 for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
                     part = transfer.bytes * times * share / groups.size
-                    nvlink, ib = (nvlink, ib + part) if transfer.tier == "ib" else (nvlink + part, ib)
+                    nvlink, ib = (nvlink, ib + part) if transfer.tier is Tier.IB else (nvlink + part, ib)
     return nvlink, ib
 
 
 def _pull_line(scenario: Scenario) -> AxisTraffic:
     """Weights a GPU receives: the experts that are not local, once a layer, whatever T."""
-    model = scenario.need_model()
+    model = scenario.model
     nvlink, ib = pulled_bytes(scenario)
     layer = next(number for number in range(1, model.layers + 1) if model.is_moe(number))
     experts, whole = scenario.placement_of(layer).experts, bytes_per_expert(scenario)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, left, right, text_table
+from tracer.display import exact_sum, format_bytes, left, right, text_table
 from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES
 from tracer.mesh.mesh import Mesh
@@ -124,7 +124,7 @@ def with_order(scenario: Scenario, order: str) -> Scenario:
     moved = Mesh.build(order, **sizes, expert_order=mesh.expert_order, strict=mesh.strict)
     token = scenario.token
     token = replace(token, gpu=None, replica=scenario.replica, position=scenario.position, slot=scenario.slot)
-    return replace(scenario, mesh=moved, token=token)
+    return scenario.with_(mesh=moved, token=token)
 
 
 def check_rankable(scenario: Scenario) -> None:
@@ -133,10 +133,10 @@ def check_rankable(scenario: Scenario) -> None:
     Raises:
         ConfigError: above ``MAX_RANKED`` ranks, or ``MAX_PAIRED`` ranks times experts, over all orders.
     """
-    mesh, experts = scenario.mesh, (scenario.model and scenario.model.experts) or 0
+    mesh, experts = scenario.mesh, scenario.model.experts or 0
     orders = sum(1 for _ in distinct_orders(mesh))
-    pulls = scenario.plan.contract == Contract.DWDP
-    partners = mesh.world_size if pulls else mesh.size_of("ep") * mesh.size_of("etp")
+    pulls = scenario.plan.contract is Contract.DWDP
+    partners = mesh.world_size if pulls else mesh.dispatch_size
     if orders * partners * experts > MAX_PAIRED:
         raise ConfigError(
             "model.experts",
@@ -209,8 +209,8 @@ def _why(traffic: CommVolume) -> str:
         if not any(line.ib_bytes for line in lines):
             inside.append(axis)
         else:
-            ib = sum(line.times * line.ib_bytes for line in lines)
-            share = ib / (ib + sum(line.times * line.nvlink_bytes for line in lines))
+            ib = exact_sum(line.times * line.ib_bytes for line in lines)
+            share = ib / (ib + exact_sum(line.times * line.nvlink_bytes for line in lines))
             often = ib / traffic.scenario.mesh.stages
             outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(often)})"))
     kept = f"{', '.join(inside)} inside a {word}" if inside else f"no axis stays inside a {word}"

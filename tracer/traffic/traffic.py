@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds, left, text_table
+from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, Embedding, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
 from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
@@ -42,17 +42,17 @@ class CommVolume:
     @property
     def ib_bytes_per_pass(self) -> float:
         """Bytes a GPU sends between NVLink domains in one forward pass, on average."""
-        return sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return exact_sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def nvlink_bytes_per_pass(self) -> float:
         """Bytes a GPU sends inside its NVLink domain in one forward pass, on average."""
-        return sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
+        return exact_sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def seconds_per_pass(self) -> float:
         """Time of all hops of one forward pass through every stage, one after the other."""
-        return sum(line.seconds * line.times for line in self.lines)
+        return exact_sum(line.seconds * line.times for line in self.lines)
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""
@@ -70,7 +70,7 @@ class CommVolume:
             axes.setdefault(line.axis, entry | {"parts": []})["parts"].append(entry)
         if "pp" in axes:
             pp = axes["pp"]
-            layers_a_stage = self.scenario.need_model().layers / self.scenario.mesh.stages
+            layers_a_stage = self.scenario.model.layers / self.scenario.mesh.stages
             ratio = pp["ratio_to_tp"]
             pp["ratio_to_tp_per_send"] = ratio
             pp["ratio_to_tp_per_layer"] = None if ratio is None else ratio / layers_a_stage
@@ -79,7 +79,7 @@ class CommVolume:
             "scenario": self.scenario.name,
             "phase": self.scenario.phase,
             "tokens_per_replica": self.tokens,
-            "hidden": self.scenario.need_model().hidden,
+            "hidden": self.scenario.model.hidden,
             "assumes": ASSUMES,
             "axes": axes,
             "per_pass": {
@@ -100,11 +100,11 @@ def comm_volume(scenario: Scenario) -> CommVolume:
     Raises:
         ConfigError: when the model lacks a size, or the mesh is too large to list its groups.
     """
-    model = scenario.need_model()
+    model = scenario.model
     tokens = tokens_per_replica(scenario)
     moe = model.moe_layers
     lines: list[AxisTraffic] = []
-    if scenario.mesh.size_of("tp") > 1:
+    if scenario.mesh.tp > 1:
         lines += _tp_lines(scenario, tokens)
     lines += attention_lines(scenario, tokens)
     if moe:
@@ -118,7 +118,7 @@ def comm_volume(scenario: Scenario) -> CommVolume:
 
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """TP's sums and gathers: attention, then whatever else is split over it."""
-    model, plan = scenario.need_model(), scenario.plan
+    model, plan = scenario.model, scenario.plan
     every = layers_by_stage(scenario)
     moe = layers_by_stage(scenario, model.is_moe)
     dense = [count - routed for count, routed in zip(every, moe, strict=True)]
@@ -127,20 +127,20 @@ def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
     if sum(moe) and plan.shared_tp and model.shared_experts:
         lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
-    if sum(moe) and plan.contract == Contract.TP:
+    if sum(moe) and plan.contract is Contract.TP:
         lines.append(_tp_line(scenario, tokens, "moe", moe, 2))
-    if sum(moe) and plan.contract != Contract.TP and plan.sp == Sp.BEFORE_DISPATCH:
+    if sum(moe) and plan.contract is not Contract.TP and plan.sp is Sp.BEFORE_DISPATCH:
         lines.append(_tp_line(scenario, tokens, "moe_gather", moe, 1))
-    if plan.embedding == "vocab_parallel":
+    if plan.embedding is Embedding.VOCAB_PARALLEL:
         first = [1] + [0] * (scenario.mesh.stages - 1)
-        lines.append(_tp_line(scenario, tokens, "embedding", first, 1 if plan.sp == Sp.MEGATRON else 2))
+        lines.append(_tp_line(scenario, tokens, "embedding", first, 1 if plan.sp is Sp.MEGATRON else 2))
     return lines
 
 
 def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], collectives: int) -> AxisTraffic:
     """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two; layers by stage."""
-    tp, cp = scenario.mesh.size_of("tp"), scenario.mesh.size_of("cp")
-    hidden = scenario.need_model().need("hidden", "size a row")
+    tp, cp = scenario.mesh.tp, scenario.mesh.cp
+    hidden = scenario.model.need("hidden", "size a row")
     lead = f"{collectives}·" if collectives > 1 else ""
     return plain_line(
         scenario.cluster,
@@ -148,7 +148,7 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
         element_bytes=BYTES[scenario.dtype.activations],
-        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo == "ring"),
+        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),
@@ -157,10 +157,10 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
 
 def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """Rows a GPU sends to the next stage, once a stage boundary."""
-    mesh, cp = scenario.mesh, scenario.mesh.size_of("cp")
-    hidden = scenario.need_model().need("hidden", "size a row")
-    split = scenario.plan.sp == Sp.MEGATRON
-    parts = cp * (mesh.size_of("tp") if split else 1)
+    mesh, cp = scenario.mesh, scenario.mesh.cp
+    hidden = scenario.model.need("hidden", "size a row")
+    split = scenario.plan.sp is Sp.MEGATRON
+    parts = cp * (mesh.tp if split else 1)
     chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
     return plain_line(
         scenario.cluster,
@@ -181,7 +181,7 @@ HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB",
 
 def traffic_rows(traffic: CommVolume) -> list[list[str]]:
     """One row per line, in the order of :data:`HEADINGS`."""
-    unit = traffic.tokens * (traffic.scenario.need_model().hidden or 1)
+    unit = traffic.tokens * (traffic.scenario.model.hidden or 1)
     rows = []
     for line in traffic.lines:
         ratio = traffic.ratio_to_tp(line)

@@ -6,9 +6,9 @@ Only the time of links counts: no other token is on the way, and nothing is comp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum, running_sums
 from tracer.mesh.cluster import Link, Tier
 from tracer.trip.hop import HopKind, Role
 
@@ -137,12 +137,12 @@ class TripTime:
     @property
     def cumulative_seconds(self) -> tuple[float, ...]:
         """Seconds since the landing, after each hop."""
-        return tuple(accumulate(hop.seconds for hop in self.hops))
+        return tuple(running_sums(hop.seconds for hop in self.hops))
 
     @property
     def seconds(self) -> float:
         """Seconds of the whole trip."""
-        return sum(hop.seconds for hop in self.hops)
+        return exact_sum(hop.seconds for hop in self.hops)
 
     @property
     def assumption(self) -> str:

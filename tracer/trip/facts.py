@@ -55,8 +55,8 @@ def trip_facts(trip: Trip) -> dict[str, int | str]:
         "gpus_per_node": cluster.gpus_per_nvlink_domain,
         "dense_view": _view(trip, ("tp", "cp", "dp", "pp")),
         "expert_view": _view(trip, ("etp", "ep", "edp", "pp")),
-        "replicas": mesh.size_of("dp"),
-        "cp_chunks": 2 * mesh.size_of("cp"),
+        "replicas": mesh.dp,
+        "cp_chunks": 2 * mesh.cp,
         "stages": mesh.stages,
         "stage_gpus": mesh.stage_size,
         "stage_nodes": len({cluster.nvlink_domain_of(rank) for rank in _first_stage(trip)}),
@@ -68,11 +68,10 @@ def trip_facts(trip: Trip) -> dict[str, int | str]:
         **{name: value for name, value in trip.log.to_dict().items() if isinstance(value, int)},
     }
     model = scenario.model
-    if model is not None:
-        facts["first_stage_layers"] = scenario.stage_layers[0]
-        if model.moe_layers and model.experts and model.top_k:
-            facts |= {"experts": model.experts, "top_k": model.top_k}
-            facts["experts_per_gpu"] = scenario.placement_of(model.layers).slots_on(0)
+    facts["first_stage_layers"] = scenario.stage_layers[0]
+    if model.moe_layers and model.experts and model.top_k:
+        facts |= {"experts": model.experts, "top_k": model.top_k}
+        facts["experts_per_gpu"] = scenario.placement_of(model.layers).slots_on(0)
     return facts | _experts(trip)
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from tracer.mesh.axes import Axis
+from tracer.mesh.cluster import Tier
+
 
 class HopKind(StrEnum):
     """One thing that happens to the token: a row of this table is all that registers a kind of hop.
@@ -14,7 +17,7 @@ class HopKind(StrEnum):
     (the colour of the explorer's strip), its ``short`` name there, and its ``label``, a title for any token.
     """
 
-    axis: str | None
+    axis: Axis | None
     family: str
     short: str
     label: str
@@ -25,7 +28,8 @@ class HopKind(StrEnum):
         """A member that is its word, with the rest of its row as attributes."""
         kind = str.__new__(cls, word)
         kind._value_ = word
-        kind.axis, kind.family, kind.short, kind.label = axis, family, short, label
+        kind.axis = None if axis is None else Axis(axis)
+        kind.family, kind.short, kind.label = family, short, label
         return kind
 
     LAND = "land", None, "rest", "L", "Land"
@@ -84,8 +88,8 @@ class Transfer(NamedTuple):
     src: int
     dst: int
     bytes: int
-    tier: str
-    role: str
+    tier: Tier
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Hop:
     """
 
     kind: HopKind
-    axis: str | None
+    axis: Axis | None
     layer: int
     stage: int
     part: Part
@@ -121,6 +125,20 @@ class Hop:
     transfers: tuple[Transfer, ...]
     held: tuple[int, ...] = ()
     note: str = ""
+
+    def at(self, where: Where) -> Hop:
+        """The same transfers in another layer of the same stage."""
+        return Hop(
+            self.kind,
+            self.axis,
+            where.layer,
+            where.stage,
+            self.part,
+            where.dead,
+            self.transfers,
+            self.held,
+            self.note,
+        )
 
     @property
     def is_comm_op(self) -> bool:
@@ -133,11 +151,16 @@ class Hop:
         return sum(transfer.bytes for transfer in self.transfers)
 
     @property
+    def crosses(self) -> bool:
+        """Whether a transfer goes between NVLink domains, pulled weights included."""
+        return any(transfer.tier is Tier.IB for transfer in self.transfers)
+
+    @property
     def crossings(self) -> int:
         """Transfers between NVLink domains; pulled weights are tallied apart."""
         if self.kind is HopKind.WEIGHT_PULL:
             return 0
-        return [transfer.tier for transfer in self.transfers].count("ib")
+        return [transfer.tier for transfer in self.transfers].count(Tier.IB)
 
     @property
     def touched(self) -> set[int]:

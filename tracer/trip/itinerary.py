@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, DecodeAttention, Embedding, Sp
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
@@ -59,11 +59,11 @@ def decode(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
 
 def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[Stop]:
     """From landing to the LM head; ``meet`` are the hops that bring queries and K/V together."""
-    model = scenario.need_model()
+    model = scenario.model
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
-    if scenario.plan.embedding == "vocab_parallel" and _tp(scenario) > 1:
+    if scenario.plan.embedding is Embedding.VOCAB_PARALLEL and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
     done = 0
     for stage, count in enumerate(scenario.stage_layers):
@@ -80,12 +80,12 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
 
 
 def _tp(scenario: Scenario) -> int:
-    return scenario.mesh.size_of("tp")
+    return scenario.mesh.tp
 
 
 def _split_tokens(scenario: Scenario) -> bool:
     """Whether each token lives on one TP rank outside attention."""
-    return scenario.plan.sp == Sp.MEGATRON
+    return scenario.plan.sp is Sp.MEGATRON
 
 
 def _sum(scenario: Scenario) -> HopBuilder:
@@ -107,15 +107,15 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    if scenario.mesh.size_of("cp") > 1:
+    if scenario.mesh.cp > 1:
         yield hops.kv_exchange, where
 
 
 def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
     """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
-    if attention_way(scenario) == "pass_kv":
+    if attention_way(scenario) is DecodeAttention.PASS_KV:
         yield from _exchange_kv(scenario, where)
-    elif scenario.mesh.size_of("cp") * scenario.plan.dcp > 1:
+    elif scenario.mesh.cp * scenario.plan.dcp > 1:
         yield hops.query_send, where
         yield hops.partials_return, where
 
@@ -129,11 +129,11 @@ def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting)
 
 
 def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    if not scenario.need_model().is_moe(where.layer):
+    if not scenario.model.is_moe(where.layer):
         if scenario.dense_tp > 1:
             yield from _split_matmul(scenario, replace(where, part=Part.FFN))
         return
-    if scenario.need_model().shared_experts and scenario.plan.shared_tp:
+    if scenario.model.shared_experts and scenario.plan.shared_tp:
         yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
     yield from _moe(scenario, replace(where, part=Part.MOE))
 
@@ -141,16 +141,16 @@ def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
 def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
     """Hops of a MoE block, by contract; a group of one rank communicates nothing."""
     contract = scenario.plan.contract
-    if contract == Contract.TP:
+    if contract is Contract.TP:
         yield from _split_matmul(scenario, where)
         return
-    if scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp") > 1:
-        if contract == Contract.DWDP:
+    if scenario.mesh.dispatch_size > 1:
+        if contract is Contract.DWDP:
             yield hops.weight_pull, where
         else:
             yield hops.dispatch, where
             yield hops.combine, where
-    if scenario.plan.sp == Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
+    if scenario.plan.sp is Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
         yield hops.all_gather, where
 
 
@@ -159,7 +159,7 @@ def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
         return
     stage = scenario.mesh.stages - 1
     home = scenario.mesh.moved(rider.home, "pp", stage)
-    where = Where(scenario.need_model().layers, stage, rider.position, home, Part.HEAD)
+    where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
     if _split_tokens(scenario):
         yield hops.head_copy, where
     yield hops.logits_gather, where
@@ -174,14 +174,14 @@ def check_length(scenario: Scenario) -> None:
     Raises:
         ConfigError: above an estimated ``MAX_TRANSFERS``.
     """
-    mesh, model = scenario.mesh, scenario.need_model()
-    tp, cp, group = _tp(scenario), mesh.size_of("cp"), mesh.size_of("etp") * mesh.size_of("ep")
-    sources = tp if scenario.plan.sp == Sp.OFF else 1
+    mesh, model = scenario.mesh, scenario.model
+    tp, cp, group = _tp(scenario), mesh.cp, mesh.dispatch_size
+    sources = tp if scenario.plan.sp is Sp.OFF else 1
     picks = (model.top_k or 0) + len(scenario.always_picked)
-    fan_out = 2 * picks * mesh.size_of("etp") if scenario.plan.contract == Contract.EP else group
+    fan_out = 2 * picks * mesh.etp if scenario.plan.contract is Contract.EP else group
     shards = cp * scenario.plan.dcp
     layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
-    if scenario.plan.contract == Contract.DWDP and model.experts:
+    if scenario.plan.contract is Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:
         raise ConfigError(

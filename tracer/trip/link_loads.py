@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.cluster import Tier
 from tracer.trip.hop import Hop, HopKind
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def port_loads(links: Iterable[LinkLoad], cluster: Cluster) -> tuple[PortLoad, .
             total[0] += link.bytes
             total[1] += link.transfers
     loads = (
-        PortLoad(gpu, tier, direction, size, count, size / cluster.link(tier).bytes_per_s)
+        PortLoad(gpu, tier, direction, size, count, size / cluster.link(Tier(tier)).bytes_per_s)
         for (gpu, tier, direction), (size, count) in found.items()
     )
     return tuple(sorted(loads, key=lambda load: (-load.seconds, load.gpu, load.tier, load.direction)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
 from tracer.model.dtype import BYTES
-from tracer.scenario.files import scenario_to_dict
+from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
@@ -44,17 +44,17 @@ def decode_notes(scenario: Scenario) -> list[str]:
 
 def _attention(scenario: Scenario) -> list[str]:
     """Which of the two travels, by what rule, and what passing K/V costs the rest of the request."""
-    if scenario.mesh.size_of("cp") == 1:
+    if scenario.mesh.cp == 1:
         return []
-    way, cp = attention_way(scenario), scenario.mesh.size_of("cp")
+    way, cp = attention_way(scenario), scenario.mesh.cp
     notes = []
-    if scenario.plan.decode_attention == "auto":
-        word = "pass-Q" if way == "pass_q" else "pass-KV"
+    if scenario.plan.decode_attention is DecodeAttention.AUTO:
+        word = "pass-Q" if way is DecodeAttention.PASS_Q else "pass-KV"
         sharded = f"dcp = {scenario.plan.dcp} shards every context"
         why = sharded if scenario.plan.dcp > 1 else f"{pass_rule(scenario)} (arXiv 2411.01783)"
         notes.append(f"decode attention is {word}: {why}")
-    if way == "pass_kv":
-        each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.size_of("tp")
+    if way is DecodeAttention.PASS_KV:
+        each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.tp
         notes.append(
             f"K/V of the {scenario.position:,} positions before this one goes to the other {cp - 1} CP ranks "
             f"too: {each * scenario.position * (cp - 1):,} bytes a layer, not counted here"
@@ -103,7 +103,7 @@ def _token_words(scenario: Scenario) -> str:
 
 def _notes(scenario: Scenario) -> list[str]:
     notes = []
-    model = scenario.need_model()
+    model = scenario.model
     missing = model.moe_layers - len(scenario.picks)
     if missing > 0:
         notes.append(f"picks of {missing} MoE layers {describe_draw(model, scenario.seed)}")
@@ -197,7 +197,7 @@ def trip_to_dict(trip: Trip) -> dict[str, Any]:
     clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
     return {
         "schema": SCHEMA,
-        "scenario": scenario_to_dict(scenario),
+        "scenario": scenario.to_dict(),
         "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
         "touched": list(trip.touched),
         "log": trip.log.to_dict(),

@@ -6,7 +6,7 @@ One token is several with n = 1: pictures, exports and pages take :class:`Trips`
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracer.display import Shown, Writers
@@ -185,7 +185,7 @@ def _check(names: Sequence[tuple[int, int]]) -> None:
 def _following(scenario: Scenario, replica: int, position: int) -> Scenario:
     """The scenario with another token; picks given for its own token are not the other's."""
     own = (replica, position) == (scenario.replica, scenario.position)
-    base = scenario if own else replace(scenario, picks=())
+    base = scenario if own else scenario.with_(picks=())
     return base.with_token(replica=replica, position=position)
 
 

@@ -1,22 +1,4 @@
-// Hops of a trip: their kinds on the strip, their numbers, and when each GPU is first marked.
-
-// The short name of each kind on the strip, and the axis whose colour it has.
-export const KINDS = {
-  land: { short: "L", family: "rest" },
-  all_gather: { short: "AG", family: "tp" },
-  reduce_scatter: { short: "RS", family: "tp" },
-  all_reduce: { short: "AR", family: "tp" },
-  head_copy: { short: "HC", family: "tp" },
-  logits_gather: { short: "LG", family: "tp" },
-  kv_exchange: { short: "KV", family: "cp" },
-  query_send: { short: "Q", family: "cp" },
-  partials_return: { short: "O", family: "cp" },
-  kv_transfer: { short: "KT", family: "cp" },
-  dispatch: { short: "D", family: "ep" },
-  combine: { short: "C", family: "ep" },
-  weight_pull: { short: "W", family: "ep" },
-  pp_send: { short: "PP", family: "pp" },
-};
+// Hops of a trip: their groups on the strip, their numbers, and when each GPU is first marked.
 
 // A hop number from an address or a control, brought into the trip.
 export function clampHop(value, count) {

@@ -1,6 +1,6 @@
 // The hop strip: the whole trip at a glance, and the scrubber.
 
-import { KINDS, shortLabel, stripGroups } from "../core/hops.js";
+import { shortLabel, stripGroups } from "../core/hops.js";
 import { hopName } from "../core/words.js";
 import { make } from "../shell/dom.js";
 
@@ -12,7 +12,7 @@ export function createStrip(scene, onPick) {
   const cells = [];
   const roomy = scene.hops.length <= ROOMY_HOPS;
   const groups = stripGroups(scene.hops).map((group) => {
-    const made = group.hops.map((hop) => (cells[hop.index] = makeCell(hop, roomy)));
+    const made = group.hops.map((hop) => (cells[hop.index] = makeCell(hop, scene.kinds[hop.kind], roomy)));
     const label = shortLabel(group.label, roomy) || NO_LABEL;
     return make("div", { class: "layer-group" }, [
       make("span", { class: "layer-label", text: label }),
@@ -37,8 +37,9 @@ export function createStrip(scene, onPick) {
   return { element, show };
 }
 
-function makeCell(hop, roomy) {
-  const { family, short } = KINDS[hop.kind];
+// `kind` has the short name of the hop and the family whose colour it wears.
+function makeCell(hop, kind, roomy) {
+  const { family, short } = kind;
   const name = hopName(hop);
   return make("button", {
     type: "button",

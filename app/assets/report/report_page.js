@@ -13,29 +13,19 @@ import { reportBlock } from "./report_blocks.js";
 import { aboutFile, reportControl } from "./report_controls.js";
 import { reportFiles } from "./report_files.js";
 
-const TITLES = {
-  numbers: "Numbers",
-  traffic: "Traffic",
-  batch: "Batch",
-  time: "Time",
-  roofline: "Roofline",
-  decode: "Decode",
-};
-
-// Every page of figures, as `startPages` takes them.
+// The page of figures that the server says this is, as `startPages` takes it; none on other pages.
 export function reportPages() {
-  const pages = Object.keys(TITLES).map((name) => [
-    name,
-    {
-      path: "/" + name,
-      fill: (frame) => reportPage(name, frame),
-      askEarly: () => askEarly(addressOf(name, parseQuery(location.search))),
-    },
-  ]);
-  return Object.fromEntries(pages);
+  const { page: name, report: title } = document.documentElement.dataset;
+  if (!title) return {};
+  const page = {
+    path: location.pathname,
+    fill: (frame) => reportPage(name, title, frame),
+    askEarly: () => askEarly(addressOf(name, parseQuery(location.search))),
+  };
+  return { [name]: page };
 }
 
-function reportPage(name, frame) {
+function reportPage(name, heading, frame) {
   const page = {
     name,
     frame,
@@ -53,7 +43,7 @@ function reportPage(name, frame) {
     body: make("div", { class: "report" }, [waiting("Working it out …")]),
     links: make("p", { class: "same-mesh" }),
   };
-  const title = make("h1", { class: "unseen", text: TITLES[name] });
+  const title = make("h1", { class: "unseen", text: heading });
   frame.replaceChildren(title, page.start, page.form, page.body, page.links);
   page.reset = (query) => {
     page.query = query;
@@ -148,12 +138,11 @@ function showControls(page, controls) {
 
 // The same scenario on the other pages.
 function showLinks(page) {
-  const others = Object.entries(TITLES).filter(([name]) => name !== page.name);
-  const pages = [["Trip", "/"], ["Mesh", "/mesh"], ...others.map(([name, title]) => [title, "/" + name])];
+  const others = [...document.querySelectorAll(".nav-link[data-mesh]")].filter((link) => !link.ariaCurrent);
   const here = formatQuery(page.query);
-  const links = pages.flatMap(([text, path], index) => [
+  const links = others.flatMap((link, index) => [
     index ? " · " : "",
-    make("a", { href: path + here, text }),
+    make("a", { href: new URL(link.href).pathname + here, text: link.textContent }),
   ]);
   page.links.replaceChildren("The same mesh on ", ...links);
 }

@@ -107,7 +107,7 @@ def _only_with_a_batch(options: dict[str, Any]) -> None:
 
 
 def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
-    model = scenario.need_model()
+    model = scenario.model
     if options["picks"] is not None:
         if options["tokens"] is not None:
             raise ConfigError(

@@ -35,7 +35,7 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """
     from tracer.batch.eplb_scenario import rebalanced
 
-    ep, experts = scenario.mesh.size_of("ep"), scenario.need_model().need("experts", "balance experts")
+    ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
     slots = options["slots"] or (-(-experts // ep) + 1) * ep
     found = rebalanced(scenario, _picks(scenario, options), slots=slots, groups=options["groups"])
     if as_json:
@@ -47,7 +47,7 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
 def _picks(scenario: Scenario, options: dict[str, Any]) -> Any:
     from tracer.batch.picks.draws import DrawnPicks, popularity_of
 
-    model = scenario.need_model()
+    model = scenario.model
     if options["picks"] is not None:
         from tracer.batch.picks.files import read_picks
 

@@ -13,7 +13,7 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario, Scenario
 
 UNCHANGED_SOURCE = "tokentrip.source"
 _SIZE_FLAGS = ("tp", "cp", "dp", "pp", "ep", "etp")
@@ -39,14 +39,24 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 
 def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
-    """The SCENARIO argument and the flags that change it; the command gets one ``scenario``."""
+    """The SCENARIO argument and the flags that change it; the command gets a ``scenario`` with its model."""
+    return _scenario_argument(function, read_scenario)
 
+
+def bare_scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that asks for groups and coordinates alone: there may be no model."""
+    return _scenario_argument(function, read_bare_scenario)
+
+
+def _scenario_argument(
+    function: Callable[..., None], read: Callable[..., BareScenario]
+) -> Callable[..., None]:
     def wrapped(
         source: str, overrides: tuple[str, ...], phase: str | None, seed: int | None, **options: Any
     ) -> None:
         """The command, with the scenario in the place of what names it."""
         flags = {name: options.pop(name) for name in _FLAG_KEYS}
-        scenario = read_scenario(source, flags, overrides, phase=phase, seed=seed)
+        scenario = read(source, flags, overrides, phase=phase, seed=seed)
         plain = not overrides and {phase, seed, *flags.values()} == {None}
         click.get_current_context().meta[UNCHANGED_SOURCE] = source if plain else None
         function(scenario=scenario, **options)
@@ -97,14 +107,32 @@ def read_scenario(
     """A scenario from a preset's name or a file, with flags laid over it.
 
     Raises:
+        ConfigError: when the source cannot be read, or the result breaks a rule or has no model.
+    """
+    from tracer.scenario.scenario import with_model
+
+    return with_model(read_bare_scenario(source, flags, overrides, phase=phase, seed=seed))
+
+
+def read_bare_scenario(
+    source: str,
+    flags: dict[str, Any],
+    overrides: tuple[str, ...],
+    *,
+    phase: str | None = None,
+    seed: int | None = None,
+) -> BareScenario:
+    """The same, where the scenario may have no model.
+
+    Raises:
         ConfigError: when the source cannot be read, or the result breaks a rule.
     """
-    from tracer.scenario.files import load_scenario
-    from tracer.scenario.read import scenario_from_dict
+    from tracer.scenario.files import load_bare_scenario
+    from tracer.scenario.scenario import BareScenario
 
     changes = {key: value for key, value in flags.items() if value is not None}
     if not changes and not overrides and phase is None and seed is None and not _is_config(source):
-        return load_scenario(source)
+        return load_bare_scenario(source)
     tables = _tables(source, phase)
     for name, value in changes.items():
         table, key = _FLAG_KEYS[name]
@@ -112,7 +140,7 @@ def read_scenario(
     for text in overrides:
         _override(tables, text)
     tables |= {key: value for key, value in (("phase", phase), ("seed", seed)) if value is not None}
-    return scenario_from_dict(tables)
+    return BareScenario.from_dict(tables)
 
 
 def _is_config(source: str) -> bool:
@@ -121,7 +149,8 @@ def _is_config(source: str) -> bool:
 
 def _hugging_face(source: str) -> dict[str, Any] | None:
     """The Hugging Face config in a .json file, or None when it holds a scenario."""
-    from tracer.scenario.files import parse_text, read_text
+    from tracer.scenario.files import read_text
+    from tracer.scenario.read import parse_text
 
     data = parse_text(read_text(Path(source), "scenario"), ".json")
     return data if isinstance(data, dict) and any(key in data for key in _HUGGING_FACE_KEYS) else None
@@ -129,7 +158,9 @@ def _hugging_face(source: str) -> dict[str, Any] | None:
 
 def _tables(source: str, phase: str | None) -> dict[str, Any]:
     """The scenario's tables in a phase, ready to be changed; derived sizes are left open."""
-    from tracer.scenario.files import load_scenario
+    from tracer.errors import word_of
+    from tracer.scenario.files import load_bare_scenario
+    from tracer.scenario.token import Phase
 
     if source.endswith(".json") and (config := _hugging_face(source)):
         from tracer.model.configs import read_config
@@ -138,8 +169,10 @@ def _tables(source: str, phase: str | None) -> dict[str, Any]:
         for warning in read.warnings:
             click.echo(f"warning: {warning}", err=True)
         return {"model": read.spec.to_dict()}
-    scenario = load_scenario(source)
-    tables = scenario.with_phase(phase or scenario.phase).to_dict()
+    scenario = load_bare_scenario(source)
+    if phase is not None:
+        scenario = scenario.with_phase(word_of("phase", phase, Phase))
+    tables = scenario.to_dict()
     tables["mesh"]["edp"] = None
     return tables
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.scenario_source import bare_scenario_argument
 from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
 
 @click.command("causal")
-@scenario_argument
+@bare_scenario_argument
 @json_option()
-def causal_command(scenario: Scenario, as_json: bool) -> None:
+def causal_command(scenario: BareScenario, as_json: bool) -> None:
     """Compare causal attention's work on each CP rank: zigzag against contiguous.
 
     \b

@@ -24,7 +24,7 @@ def balance_blocks(
     scenario: Scenario, picks: PickSource, slots: int | None, progress: Progress | None = None
 ) -> list[Block]:
     """Loads before and after balancing, once slots are given: the batch is counted twice more."""
-    ep, experts = scenario.mesh.size_of("ep"), scenario.need_model().need("experts", "balance experts")
+    ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
     if slots is None:
         one_more = (-(-experts // ep) + 1) * ep
         hint = f"Give expert slots above to balance this batch, such as {one_more:,}: one more a GPU."

@@ -43,7 +43,7 @@ def batch_report(
     """
     scenario, asked = scenario_of(query), Asked.of(query)
     need_numba()
-    scenario.need_model().need("experts", "draw picks")
+    scenario.model.need("experts", "draw picks")
     wrong = None
     if sent is not None:
         try:

@@ -68,7 +68,7 @@ class Asked:
         Raises:
             ConfigError: for a model without experts, or a popularity that cannot be drawn from.
         """
-        model = scenario.need_model()
+        model = scenario.model
         weights = popularity_of(self.popularity, model.need("experts", "draw picks"), skew=self.skew)
         return DrawnPicks.of_model(model, self.tokens, popularity=weights, seed=scenario.seed)
 
@@ -82,7 +82,7 @@ def sent_picks(scenario: Scenario, sent: InMemory) -> PickSource:
     if len(sent.data) > MAX_BYTES:
         fix = "send fewer tokens, or count them with `tokentrip census SCENARIO --picks FILE`"
         raise ConfigError("picks", sent.name, f"is over {MAX_BYTES:,} bytes", fix)
-    picks = read_picks(sent, scenario.need_model())
+    picks = read_picks(sent, scenario.model)
     if 0 in (picks.layers, picks.tokens, picks.top_k):
         shape = [picks.layers, picks.tokens, picks.top_k]
         raise ConfigError(

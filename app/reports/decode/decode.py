@@ -26,6 +26,7 @@ from tracer.memory.kv_owners import kv_owners
 from tracer.memory.kv_room import KvRoom, kv_room
 from tracer.scenario.files import preset_names
 from tracer.scenario.step import mesh_line
+from tracer.scenario.token import Phase
 from tracer.serving.lockstep import lockstep
 from tracer.serving.phases import phase_table
 from tracer.trip.hops.cp import attention_way
@@ -64,9 +65,9 @@ def pool_scenarios(query: dict[str, str]) -> tuple[Scenario, Scenario]:
     Raises:
         ConfigError: for what is wrong with either; an address must not name a file of the server.
     """
-    prefill = scenario_of(query).with_phase("prefill")
+    prefill = scenario_of(query).with_phase(Phase.PREFILL)
     other = query.get("decode", "")
-    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase("decode")
+    return prefill, (scenario_of({"scenario": other}) if other else prefill).with_phase(Phase.DECODE)
 
 
 def _part(build: Callable[[], list[Block]]) -> list[Block]:
@@ -89,7 +90,7 @@ def _controls(prefill: Scenario, other: str, query: dict[str, str]) -> list[Bloc
 def _step(decode: Scenario) -> list[Block]:
     log = take_trip(decode).log
     word = decode.cluster.domain_word
-    shards = decode.mesh.size_of("cp") * decode.plan.dcp
+    shards = decode.mesh.cp * decode.plan.dcp
     way = WAYS.get(attention_way(decode), "") if shards > 1 else "at home"
     rows = [
         ("GPUs a new token touches", f"{log.gpus_touched:,} of {log.world_size:,}"),
@@ -160,7 +161,7 @@ def _room_row(room: KvRoom) -> list[str]:
 
 def _waits(decode: Scenario, text: str) -> list[Block]:
     """Replicas in lockstep, once loads are given."""
-    replicas = decode.mesh.size_of("dp")
+    replicas = decode.mesh.dp
     if not text:
         hint = f"Give {replicas} loads above, such as {','.join(['1'] * min(3, replicas - 1) + ['4'])}"
         said = [note(f"{hint}{', …' if replicas > 4 else ''}, to see which replica waits for which.")]

@@ -77,8 +77,8 @@ def _row(length: int, found: LayerContest) -> list[str]:
 
 def straggler_blocks(scenario: Scenario) -> list[Block]:
     """Waiting of a dispatch group whose sequences differ in length."""
-    ranks = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
-    if not scenario.need_model().moe_layers or ranks < 2:
+    ranks = scenario.mesh.dispatch_size
+    if not scenario.model.moe_layers or ranks < 2:
         return []
     found = [waiting_share(ranks, spread, trials=TRIALS) for spread in SPREADS]
     line = Curve(f"{ranks} ranks", SPREADS, [each.share for each in found], "var(--ib)")

@@ -15,6 +15,7 @@ from tracer.display import format_bytes, format_seconds
 from tracer.errors import one_of
 from tracer.mesh.hardware import hardware_preset_names
 from tracer.scenario.step import mesh_line
+from tracer.scenario.token import Phase
 from tracer.timing import timeline
 from tracer.timing.rates import PEAK, profile_names
 from tracer.timing.report import TimeReport, time_report, timelines_of
@@ -65,7 +66,7 @@ def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
     scenario = scenario_of(query)
     phase = one_of("timed", query.get("timed", ""), tuple(PHASES))
     if phase:
-        scenario = scenario.with_phase(phase)
+        scenario = scenario.with_phase(Phase(phase))
     tokens = whole_of(query, "tokens", None)
     batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
     profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware

@@ -111,7 +111,7 @@ def _axes(traffic: CommVolume) -> list[Block]:
 
 def _contracts(scenario: Scenario) -> list[Block]:
     """The contracts of a MoE block side by side, with and without de-duplication."""
-    if not scenario.need_model().moe_layers:
+    if not scenario.model.moe_layers:
         return []
     title = heading("TP, EP, all rows or weights: what a MoE layer moves")
     try:

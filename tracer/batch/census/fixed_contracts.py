@@ -49,7 +49,7 @@ def fixed_traffic(
     for group in layout.groups[stage]:
         block = np.ix_(group.positions, group.positions)
         picks[block] = picks_by_member(group, targets, counts.hist)
-        if scenario.plan.contract == Contract.AG_RS:
+        if scenario.plan.contract is Contract.AG_RS:
             add_ib(group, sent[block], ib_copies)
     own = picks_by_expert(targets, counts)
     picks = _worked(scenario, picks, own.sum(1))
@@ -70,26 +70,26 @@ def fixed_traffic(
 def _moves(scenario: Scenario, where: Where) -> list[Transfer]:
     """What one row of ``where.home`` moves in the MoE block; other TP ranks' copies count as their own."""
     mesh, contract, home = scenario.mesh, scenario.plan.contract, where.home
-    if contract == Contract.TP:
-        if mesh.size_of("tp") == 1:
+    if contract is Contract.TP:
+        if mesh.tp == 1:
             return []
-        gather = scenario.plan.sp == Sp.MEGATRON
+        gather = scenario.plan.sp is Sp.MEGATRON
         taken = (hops.all_gather, hops.reduce_scatter) if gather else (hops.all_reduce,)
         return [transfer for hop in taken for transfer in hop(scenario, where).transfers]
-    if mesh.size_of("ep") * mesh.size_of("etp") == 1:
+    if mesh.dispatch_size == 1:
         return []
-    if contract == Contract.DWDP:
+    if contract is Contract.DWDP:
         return pulls_to(scenario, where, home)
     return dispatch_from(scenario, where, home) + combine_to(scenario, where, home)
 
 
 def _worked(scenario: Scenario, picks: Int64s, own: Int64s) -> Int64s:
     """Picks by home and the GPU at work: its TP group (tp), itself (dwdp), the experts' GPUs (ag_rs)."""
-    if scenario.plan.contract == Contract.AG_RS:
+    if scenario.plan.contract is Contract.AG_RS:
         return picks
     worked = np.zeros_like(picks)
     for home, rank in enumerate(scenario.mesh.stage_lists()[0].tolist()):
-        alone = scenario.plan.contract == Contract.DWDP
+        alone = scenario.plan.contract is Contract.DWDP
         for peer in (rank,) if alone else scenario.mesh.dense.group(rank, "tp"):
             worked[home, scenario.mesh.position(peer)] = own[home]
     return worked
@@ -98,7 +98,7 @@ def _worked(scenario: Scenario, picks: Int64s, own: Int64s) -> Int64s:
 def _copies(scenario: Scenario, layout: CensusLayout, stage: int, counts: Counts, rows: Int64s) -> Int64s:
     """Rows by home and the GPU that works on them, each GPU once a token."""
     copies = np.zeros((layout.sources, layout.sources), np.int64)
-    if scenario.plan.contract != Contract.AG_RS:
+    if scenario.plan.contract is not Contract.AG_RS:
         return _worked(scenario, copies, rows)
     for group in layout.groups[stage]:
         block = np.ix_(group.positions, group.positions)

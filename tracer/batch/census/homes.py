@@ -121,12 +121,12 @@ class GivenHomes:
         """Every position of every replica's prompt, replica after replica, where it lands."""
         mesh, landing = scenario.mesh, scenario.landing
         prompt = scenario.token.prompt
-        homes = np.empty((mesh.size_of("dp"), prompt), np.int64)
+        homes = np.empty((mesh.dp, prompt), np.int64)
         for position in range(prompt):
             cp, tp = landing.place_of(position)
-            for replica in range(mesh.size_of("dp")):
+            for replica in range(mesh.dp):
                 homes[replica, position] = mesh.position(mesh.rank(tp=tp, cp=cp, dp=replica, pp=0))
-        positions = np.tile(np.arange(prompt, dtype=np.int64), mesh.size_of("dp"))
+        positions = np.tile(np.arange(prompt, dtype=np.int64), mesh.dp)
         return cls(homes.reshape(-1), mesh.stage_size, positions)
 
     def runs(self, start: int, stop: int) -> Runs:

@@ -114,7 +114,7 @@ class CensusLayout:
     @cached_property
     def moe_layers(self) -> tuple[int, ...]:
         """Numbers of the MoE layers, from 1."""
-        model = self.scenario.need_model()
+        model = self.scenario.model
         return tuple(layer for layer in range(1, model.layers + 1) if model.is_moe(layer))
 
     def stage_of(self, layer: int) -> int:
@@ -134,7 +134,7 @@ class CensusLayout:
         shape = (variants, self.words, residues, experts + 1)
         _check_table_bytes(int(np.prod(shape)) * 8)
         masks = np.zeros(shape, np.uint64)
-        ep = self.scenario.mesh.size_of("ep")
+        ep = self.scenario.mesh.ep
         by_group = [_ep_masks(group, ep, self.words) for group in self.groups[self.stage_of(layer)]]
         for variant, group in self._variant_groups(targets, layer):
             masks[variant, :, :, 1:] = by_group[group][targets.ep_ranks[variant]].transpose(2, 0, 1)
@@ -192,7 +192,7 @@ def _peers(scenario: Scenario) -> Int64s:
     """
     mesh = scenario.mesh
     homes = mesh.stage_lists()[0].tolist()
-    if scenario.plan.sp != Sp.OFF or scenario.plan.contract == Contract.TP:
+    if scenario.plan.sp is not Sp.OFF or scenario.plan.contract is Contract.TP:
         return np.arange(len(homes), dtype=np.int64)[:, None]
     return np.array(
         [[mesh.position(peer) for peer in mesh.dense.group(home, "tp")] for home in homes], np.int64
@@ -247,7 +247,7 @@ def _check_table_bytes(size: int) -> None:
 def _check_squares(scenario: Scenario) -> None:
     mesh = scenario.mesh
     if mesh.world_size > MAX_CENSUS_RANKS or mesh.stages * mesh.stage_size**2 > MAX_SQUARE_CELLS:
-        enough = -(-mesh.size_of("etp") * mesh.size_of("ep") // (mesh.size_of("tp") * mesh.size_of("cp")))
+        enough = -(-mesh.dispatch_size // mesh.replica_size)
         raise ConfigError(
             "mesh",
             f"{mesh.world_size:,} ranks",

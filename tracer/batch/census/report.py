@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.display import format_bytes, format_seconds, left, text_table
-from tracer.mesh.cluster import nvlink_domains_of
+from tracer.mesh.cluster import Tier, nvlink_domains_of
 from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def busiest_census_link(census: Census) -> dict[str, Any] | None:
     """The rank, tier and direction that carry most time in dispatch; its bytes, time and the mean's."""
     cluster, world = census.scenario.cluster, census.scenario.mesh.world_size
     best: dict[str, Any] | None = None
-    totals = {(tier, way): np.zeros(world, np.int64) for tier in ("nvlink", "ib") for way in ("out", "in")}
+    totals = {(tier, way): np.zeros(world, np.int64) for tier in Tier for way in ("out", "in")}
     for part in census.parts:
         ranks = census.scenario.mesh.stage_lists()[part.stage].astype(np.int64)
         nvlink_domains = nvlink_domains_of(cluster, ranks)
         outside = nvlink_domains[:, None] != nvlink_domains[None, :]
-        for tier, mask in (("nvlink", ~outside), ("ib", outside)):
+        for tier, mask in ((Tier.NVLINK, ~outside), (Tier.IB, outside)):
             moved = np.where(mask, part.traffic.sent, 0)
             totals[tier, "out"][ranks] += moved.sum(1)
             totals[tier, "in"][ranks] += moved.sum(0)
@@ -65,7 +65,7 @@ def busiest_census_link(census: Census) -> dict[str, Any] | None:
         if size and (best is None or seconds > best["seconds"]):
             best = {
                 "rank": int(messages.argmax()),
-                "tier": tier,
+                "tier": str(tier),
                 "direction": way,
                 "bytes": size,
                 "mean_bytes": float(messages.mean()) * census.row_bytes.dispatch,

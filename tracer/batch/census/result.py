@@ -147,8 +147,8 @@ class Census(Shown):
     @cached_property
     def row_bytes(self) -> RowBytes:
         """Bytes of a dispatched and of a combined row."""
-        if self.scenario.plan.contract == Contract.TP:
-            hidden = self.scenario.need_model().need("hidden", "size a row")
+        if self.scenario.plan.contract is Contract.TP:
+            hidden = self.scenario.model.need("hidden", "size a row")
             size = hidden * BYTES[self.scenario.dtype.activations]
             return RowBytes(size, size)
         return RowBytes.of(self.scenario)

@@ -97,7 +97,7 @@ def plan_census(
     """
     layout = CensusLayout.of(scenario)
     layers, picks, notes = _match_layers(layout, picks)
-    model = scenario.need_model()
+    model = scenario.model
     if picks.top_k > (model.experts or 0):
         raise ConfigError(
             "picks", f"{picks.top_k} picks a token", f"are more than the model's {model.experts} experts",
@@ -131,7 +131,7 @@ def _match_layers(
     """The model's layers that the picks are of; those of dense layers are dropped."""
     from tracer.batch.picks.source import ChosenLayers
 
-    moe, every = layout.moe_layers, layout.scenario.need_model().layers
+    moe, every = layout.moe_layers, layout.scenario.model.layers
     if not moe:
         raise ConfigError("model.experts", None, "is needed to count picks", "give the model experts")
     if picks.layers == len(moe):
@@ -197,14 +197,14 @@ def landed_batch(scenario: Scenario) -> tuple[NDArray[np.int64], GivenHomes]:
 
     from tracer.scenario.routing import draw_picks
 
-    model = scenario.need_model()
-    tokens = scenario.mesh.size_of("dp") * scenario.token.prompt
+    model = scenario.model
+    tokens = scenario.mesh.dp * scenario.token.prompt
     if tokens * model.moe_layers * (model.top_k or 0) > MAX_LANDED_PICKS:
         rule = f"on every replica are {tokens:,} tokens, too many to draw one by one"
         raise ConfigError("token.prompt", scenario.token.prompt, rule, "say how many: --tokens 100000")
     drawn = [
         draw_picks(model, model.moe_layers, seed=scenario.seed, replica=replica, position=position)
-        for replica in range(scenario.mesh.size_of("dp"))
+        for replica in range(scenario.mesh.dp)
         for position in range(scenario.token.prompt)
     ]
     return np.array(drawn, np.int64).transpose(1, 0, 2), GivenHomes.landed(scenario)

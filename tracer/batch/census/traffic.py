@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.batch.census.counts import StageTraffic, add_ib, picks_by_expert, picks_by_member
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ def stage_traffic(
     layout: CensusLayout, targets: ExpertTargets, counts: Counts, layers: tuple[int, ...]
 ) -> StageTraffic:
     """Traffic by the scenario's contract of the ``layers`` that ``counts`` counted together."""
-    if layout.scenario.plan.contract != Contract.EP:
+    if layout.scenario.plan.contract is not Contract.EP:
         from tracer.batch.census.fixed_contracts import fixed_traffic
 
         return fixed_traffic(layout, targets, counts, layers)
@@ -36,7 +36,7 @@ def stage_traffic(
         block = np.ix_(group.positions, group.positions)
         copies[block] = counts.gpus[group.positions][:, group.bits]
         picks[block] = picks_by_member(group, targets, counts.hist)
-        if layout.scenario.plan.dispatch == "low_latency":
+        if layout.scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
             moved = picks[block]
             np.fill_diagonal(moved, 0)
             sent[block] = moved

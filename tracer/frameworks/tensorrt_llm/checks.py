@@ -5,21 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.notes import Refusal
-from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, CP_TYPES, MOE_EP, MOE_TP, PP, TP
+from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, MOE_EP, MOE_TP, PP, TP
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.frameworks.tensorrt_llm.sizes import Sizes
-
-
-def check_cp_type(name: str) -> None:
-    """The kind of context parallelism must be one that exists."""
-    if name not in CP_TYPES:
-        raise Refusal(
-            "cp_config",
-            f"Invalid cp_type: {name}. Must be one of: {', '.join(CP_TYPES)}",
-            otherwise='try --cp_config \'{"cp_type": "HELIX"}\'',
-        )
 
 
 def check_sizes(request: Request, sizes: Sizes) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.frameworks.tensorrt_llm.checks import check_cp_type
-from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, MOE_EP, MOE_TP, PP, TP
+from tracer.frameworks.notes import Refusal
+from tracer.frameworks.tensorrt_llm.flags import CLUSTER, CP, CP_TYPES, MOE_EP, MOE_TP, PP, TP
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -44,7 +44,7 @@ def resolve(request: Request) -> Sizes:
     settings = request.settings
     tp, pp, cp = settings.size(TP), settings.size(PP), settings.size(CP)
     cp_type = str(settings.table("cp_config").get("cp_type") or "ULYSSES").upper()
-    check_cp_type(cp_type)
+    _check_cp_type(cp_type)
     moe_world = tp if cp_type == "ULYSSES" else tp * cp
     cluster = settings.maybe(CLUSTER) or 1
     moe_tp, moe_ep = settings.maybe(MOE_TP), settings.maybe(MOE_EP)
@@ -72,6 +72,16 @@ def resolve(request: Request) -> Sizes:
         workers=_workers(request, dwdp, tp * pp * cp),
         dwdp=dwdp,
     )
+
+
+def _check_cp_type(name: str) -> None:
+    """The kind of context parallelism must be one that exists."""
+    if name not in CP_TYPES:
+        raise Refusal(
+            "cp_config",
+            f"Invalid cp_type: {name}. Must be one of: {', '.join(CP_TYPES)}",
+            otherwise='try --cp_config \'{"cp_type": "HELIX"}\'',
+        )
 
 
 def _workers(request: Request, dwdp: int, ranks: int) -> int:

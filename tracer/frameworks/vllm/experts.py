@@ -8,7 +8,7 @@ from tracer.frameworks.common import with_redundant
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.vllm.checks import EPLB, redundant_experts
 from tracer.frameworks.vllm.flags import ROUND_ROBIN_BACKENDS
-from tracer.scenario.placement import Placement
+from tracer.scenario.placement import Placement, PlacementKind, Remainder
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -39,14 +39,14 @@ def place_experts(
             return with_redundant(experts, redundant, ep), notes
     if experts % ep:
         notes.append(_uneven(experts, ep))
-    remainder = "first" if experts % ep else "refuse"
+    remainder = Remainder.FIRST if experts % ep else Remainder.REFUSE
     return Placement(experts, ep, strategy, remainder), notes
 
 
-def _strategy(request: Request, ep: int, backend: str, all2all: bool) -> tuple[str, list[Note]]:
+def _strategy(request: Request, ep: int, backend: str, all2all: bool) -> tuple[PlacementKind, list[Note]]:
     settings = request.settings
     if settings.text("expert_placement_strategy") != "round_robin" or ep == 1:
-        return "linear", []
+        return PlacementKind.LINEAR, []
     groups = request.model.expert_groups if request.model is not None else None
     if request.model is not None and not (groups and groups > 1):
         why = "the model has no more than one expert group"
@@ -55,8 +55,8 @@ def _strategy(request: Request, ep: int, backend: str, all2all: bool) -> tuple[s
     elif all2all and backend not in ROUND_ROBIN_BACKENDS:
         why = f"the all2all backend is {backend}, not {' or '.join(ROUND_ROBIN_BACKENDS)}"
     else:
-        return "round_robin", []
-    return "linear", [
+        return PlacementKind.ROUND_ROBIN, []
+    return PlacementKind.LINEAR, [
         Note(
             "round_robin_fallback",
             f"--expert-placement-strategy round_robin falls back to linear: {why}",

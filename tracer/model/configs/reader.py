@@ -14,8 +14,7 @@ from tracer.model.configs import deepseek, dense, glm4_moe, gpt_oss, llama4, mix
 from tracer.model.configs.config_keys import ConfigKeys
 from tracer.model.configs.family import Family
 from tracer.model.configs.weight_formats import read_weight_formats
-from tracer.model.rules import MAX_LAYERS
-from tracer.model.spec import ModelSpec
+from tracer.model.spec import MAX_LAYERS, ModelSpec
 
 REFUSED_MODEL_TYPES = {
     "deepseek_v4": (

@@ -46,7 +46,7 @@ def hybrid() -> LedgerLine:
     copies = {}
     for name in ("hybrid-tp8-ep4", "hybrid-tp4-ep8"):
         scenario = load_scenario(name)
-        ep, nodes = scenario.mesh.size_of("ep"), scenario.cluster.nodes or 1
+        ep, nodes = scenario.mesh.ep, scenario.cluster.nodes or 1
         remote = ep - ep // nodes
         copies[name] = (remote * chance.of_count(256 // ep), (nodes - 1) * chance.of_count(256 // nodes))
     eight, four = copies["hybrid-tp8-ep4"], copies["hybrid-tp4-ep8"]

@@ -108,8 +108,8 @@ def ep_inside() -> LedgerLine:
         "sglang-prefill-ep32",
         "sglang-decode-ep72",
     )
-    spans = [load_scenario(name).mesh.size_of("ep") > 8 for name in deployed]
-    inside = [load_scenario(name).mesh.size_of("tp") <= 8 for name in deployed]
+    spans = [load_scenario(name).mesh.ep > 8 for name in deployed]
+    inside = [load_scenario(name).mesh.tp <= 8 for name in deployed]
     return LedgerLine(
         SOURCE,
         '"EP within a node, TP between nodes"',

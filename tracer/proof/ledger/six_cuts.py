@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tracer.proof.ledger.line import Check, LedgerLine, Verdict, near
@@ -11,6 +9,7 @@ from tracer.scenario.files import load_scenario
 from tracer.traffic.chance import HitChance
 from tracer.traffic.orders import with_order
 from tracer.traffic.traffic import comm_volume
+from tracer.trip.hop import HopKind
 from tracer.trip.trip import take_trip
 
 SOURCE = "One token, 32 GPUs, six parallelisms"
@@ -114,7 +113,7 @@ def merge_of_partials() -> LedgerLine:
 def ib_share() -> LedgerLine:
     """EP over IB, and with pp and dp swapped."""
     scenario = load_scenario("six-cuts")
-    td = scenario.landing.padded * scenario.need_model().need("hidden", "size a row")
+    td = scenario.landing.padded * scenario.model.need("hidden", "size a row")
     values = []
     for order in ("tp-cp-dp-pp", "tp-cp-pp-dp"):
         line = comm_volume(with_order(scenario, order)).axis("ep")
@@ -135,7 +134,7 @@ def relative_times() -> LedgerLine:
     data = traffic.to_dict()["axes"]
     ep, cp = data["ep"]["ratio_to_tp"], data["cp"]["ratio_to_tp"]
     layer, send = data["pp"]["ratio_to_tp_per_layer"], data["pp"]["ratio_to_tp_per_send"]
-    model = traffic.scenario.need_model()
+    model = traffic.scenario.model
     group = (model.heads or 0) / (model.kv_heads or 1)
     return LedgerLine(
         SOURCE,
@@ -149,10 +148,10 @@ def relative_times() -> LedgerLine:
 def kv_left() -> LedgerLine:
     """What the token leaves behind."""
     scenario = load_scenario("six-cuts")
-    model, trip = scenario.need_model(), take_trip(scenario)
+    model, trip = scenario.model, take_trip(scenario)
     each = model.kv_values_per_token * model.layers
     holders = sorted(
-        {rank for hop in trip.hops if hop.kind == "all_gather" for t in hop.transfers for rank in t[:2]}
+        {rank for hop in trip.hops if hop.kind is HopKind.ALL_GATHER for t in hop.transfers for rank in t[:2]}
     )
     return LedgerLine(
         SOURCE,
@@ -180,7 +179,7 @@ def dead_work_line() -> LedgerLine:
 def lm_head_line() -> LedgerLine:
     """Which position reaches the LM head, and where."""
     scenario = load_scenario("six-cuts")
-    last = take_trip(replace(scenario.with_token(replica=2, position=63)))
+    last = take_trip(scenario.with_token(replica=2, position=63))
     heads = [hop for hop in last.hops if hop.part == "lm_head"]
     ranks = sorted({rank for hop in heads for t in hop.transfers for rank in t[:2]})
     others = any(hop.part == "lm_head" for hop in take_trip(scenario).hops)

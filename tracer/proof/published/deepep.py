@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, one_of
 from tracer.mesh.cluster import Cluster, Link, Tier
 from tracer.mesh.hardware import hardware_preset
 from tracer.mesh.mesh import Mesh
-from tracer.model.dtype import Dtypes, dispatch_row_bytes
+from tracer.model.dtype import Dtype, Dtypes, dispatch_row_bytes
 from tracer.model.spec import ModelSpec
 from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import published
-from tracer.scenario.placement import Placement
-from tracer.scenario.plan import Plan
+from tracer.scenario.deployment import Deployment
 from tracer.scenario.scenario import Scenario
 from tracer.scenario.token import Token
 from tracer.timing.dispatch_time import batch_exchange
@@ -99,25 +99,23 @@ def _scenario(data: dict[str, Any], ep: int) -> Scenario:
         expert_groups=nodes if limited else None,
         top_groups=kept if limited else None,
     )
-    return Scenario(
-        mesh=Mesh.build(dp=ep, ep=ep),
+    deployment = Deployment(
         cluster=Cluster(ep, data["gpus_per_node"]),
-        token=Token(prompt=1),
+        mesh=Mesh.build(dp=ep, ep=ep),
         model=model,
-        plan=Plan(),
-        placement=Placement.linear(data["experts"], ep),
-        dtype=Dtypes(dispatch="fp8"),
+        dtype=Dtypes(dispatch=Dtype.FP8),
     )
+    return Scenario(deployment, Token(prompt=1))
 
 
 def _counted_copies(scenario: Scenario) -> float:
     """Copies a row that DeepEP's GB/s count: distinct nodes with the own one; one node: distinct GPUs."""
-    model, mesh, cluster = scenario.need_model(), scenario.mesh, scenario.cluster
+    model, mesh, cluster = scenario.model, scenario.mesh, scenario.cluster
     chance = HitChance.of_model(model)
     placement = scenario.placement_of(1)
     ranks = range(mesh.world_size)
     if cluster.nvlink_domains == 1:
-        return sum(chance.of_set(placement.experts_of(rank)) for rank in ranks)
+        return exact_sum(chance.of_set(placement.experts_of(rank)) for rank in ranks)
     sets = [
         [
             e
@@ -127,7 +125,7 @@ def _counted_copies(scenario: Scenario) -> float:
         ]
         for nvlink_domain in range(cluster.nvlink_domains)
     ]
-    return sum(chance.of_set(held) for held in sets)
+    return exact_sum(chance.of_set(held) for held in sets)
 
 
 def compare_deepep(name: str, profile: str = PEAK) -> PublishedComparison:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tracer.display import exact_sum
 from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
@@ -127,8 +128,8 @@ def context_iteration(batch: TimedBatch) -> dict[str, dict[str, float]]:
     few = group.spec.layers - moe
     result: dict[str, dict[str, float]] = {}
     for mode, layer in (("DEP", found.dep), ("DWDP", found.dwdp)):
-        gemms = moe * sum(layer.of(name) for name in (*_PROJECTIONS, "shared expert"))
-        gemms += few * sum(dense.of(name) for name in (*_PROJECTIONS, "dense FFN"))
+        gemms = moe * exact_sum(layer.of(name) for name in (*_PROJECTIONS, "shared expert"))
+        gemms += few * exact_sum(dense.of(name) for name in (*_PROJECTIONS, "dense FFN"))
         parts = {
             "attention": moe * layer.of("attention core") + few * dense.of("attention core"),
             "grouped GEMM": moe * layer.of("expert GEMMs"),
@@ -136,7 +137,7 @@ def context_iteration(batch: TimedBatch) -> dict[str, dict[str, float]]:
         }
         if mode == "DEP":
             parts["communication"] = moe * found.exchange_seconds
-        parts["iteration"] = sum(parts.values())
+        parts["iteration"] = exact_sum(parts.values())
         if mode == "DWDP":
             parts["iteration"] = max(parts["iteration"], moe * found.prefetch_seconds)
             parts["copy (overlapped)"] = moe * found.prefetch_seconds

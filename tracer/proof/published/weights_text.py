@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracer.display import left, right, text_table
+from tracer.display import exact_sum, left, right, text_table
 from tracer.mesh.cluster import Link
 from tracer.proof.published.dwdp import copy_rate, sglang_prefill, source_group
 from tracer.proof.published.serving import MODES, ServingPoint, predicted, serving_points, tps_gpu_gain
@@ -56,7 +56,7 @@ def contention_lines(group: MoeGroup) -> Iterator[str]:
     found = contest(group, TimedBatch.prompts(4096, 4))
     copy = group.remote_bytes / copy_rate()
     whole, sliced = stretches(group, max(found.dwdp_compute, copy))
-    attention = sum(found.dwdp.of(name) for name in _ATTENTION)
+    attention = exact_sum(found.dwdp.of(name) for name in _ATTENTION)
     rest = found.dwdp_compute - attention
     passes = [
         run_pass(group.spec.moe_layers, attention, rest, copy * each.mean).seconds for each in (whole, sliced)

@@ -36,15 +36,15 @@ def attention_block(run: Run, layer: int) -> None:
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "q", "kv", "part")
-    run.checks.hidden(run, layer, Part.ATTENTION)
+    run.check_hidden(layer, Part.ATTENTION)
 
 
 def project(run: Run, gpu: Gpu, layer: int) -> None:
     """Queries ``q`` and K/V ``kv`` of every row that the GPU holds for its heads; K/V is kept."""
     rows = gpu.held("x")
     places = _rope_places(run, rows.keys)
-    kind = latent_attention if run.scenario.need_model().mla else grouped_attention
-    queries, stored = kind.project(run.scenario.need_model(), gpu.weights, layer, rows.values, places)
+    kind = latent_attention if run.scenario.model.mla else grouped_attention
+    queries, stored = kind.project(run.scenario.model, gpu.weights, layer, rows.values, places)
     run.put(gpu, "q", rows.keys, queries)
     run.put(gpu, "kv", rows.keys, stored)
     keep_kv(run, gpu, layer, rows.keys, stored)
@@ -64,7 +64,7 @@ def _attend_and_project(run: Run, gpu: Gpu, layer: int) -> None:
 
 def partial_attentions(run: Run, gpu: Gpu, layer: int) -> list[tuple[int, Partial]]:
     """(CP rank that the K/V came from, partial) in the order of the ring: own K/V first."""
-    model, size = run.scenario.need_model(), run.scenario.mesh.size_of("cp")
+    model, size = run.scenario.model, run.scenario.mesh.cp
     own = run.scenario.mesh.dense.coordinate(gpu.rank, "cp")
     queries, stored = gpu.held("q"), gpu.held("kv")
     source = run.batch.cp[run.batch.rows_of(stored.keys)]

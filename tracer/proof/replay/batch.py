@@ -15,6 +15,7 @@ import numpy as np
 from tracer.errors import ConfigError, whole_number
 from tracer.proof.replay.maths import BoolArray, IntArray
 from tracer.scenario.landing import Landing
+from tracer.scenario.plan import PromptCut
 from tracer.trip.itinerary import Rider
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def prompt_lengths(scenario: Scenario, prompts: Sequence[int] | None) -> tuple[i
     Raises:
         ConfigError: when the lengths do not fit the replicas, or all are idle.
     """
-    replicas = scenario.mesh.size_of("dp")
+    replicas = scenario.mesh.dp
     if prompts is None:
         return (scenario.token.prompt,) * replicas
     for replica, length in enumerate(prompts):
@@ -128,7 +129,7 @@ def prompt_lengths(scenario: Scenario, prompts: Sequence[int] | None) -> tuple[i
 
 def landing_of(scenario: Scenario, length: int) -> Landing:
     """How a replica's prompt is cut; an idle replica's dummy batch is as long as a prompt of one token."""
-    size_of, zigzag = scenario.mesh.size_of, scenario.plan.landing == "zigzag"
+    size_of, zigzag = scenario.mesh.size_of, scenario.plan.landing is PromptCut.ZIGZAG
     return Landing(max(1, length), size_of("cp"), size_of("tp"), zigzag=zigzag)
 
 
@@ -151,7 +152,7 @@ def _rows_of(scenario: Scenario, replica: int, landing: Landing) -> IntArray:
 
 def _words(scenario: Scenario, lengths: Sequence[int], span: int, seed: int) -> IntArray:
     """Vocabulary entries ``[replicas, span]``: each replica's prompt is drawn apart."""
-    vocab = scenario.need_model().need("vocab", "draw prompts")
+    vocab = scenario.model.need("vocab", "draw prompts")
     return np.stack(
         [np.random.default_rng((seed, replica)).integers(vocab, size=span) for replica in range(len(lengths))]
     )

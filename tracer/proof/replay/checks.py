@@ -11,13 +11,15 @@ from tracer.proof.replay.one_device import run_one_device
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tracer.model.spec import ModelSpec
     from tracer.proof.replay.batch import ReplayBatch
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.gates import Gates
     from tracer.proof.replay.machine import Gpu
     from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.one_device import Outputs
-    from tracer.proof.replay.run import Run
+    from tracer.proof.replay.rows import Gates
     from tracer.scenario.scenario import Scenario
 
 TOLERANCE = 1e-9
@@ -55,6 +57,7 @@ class Gap:
 class Checks:
     """Runs every prompt on one device, then compares what the mesh computes; padding is not compared."""
 
+    model: ModelSpec
     outputs: dict[int, Outputs]
     max_abs_error: float = 0.0
     first: Gap | None = None
@@ -63,7 +66,7 @@ class Checks:
     @classmethod
     def of(cls, scenario: Scenario, batch: ReplayBatch, checkpoint: Checkpoint) -> Checks:
         """One device's outputs of every prompt, by replica."""
-        model, outputs = scenario.need_model(), {}
+        model, outputs = scenario.model, {}
         for replica, length in enumerate(batch.prompts):
             if length:
                 ids = batch.id_of(replica, 0) + np.arange(length)
@@ -71,31 +74,37 @@ class Checks:
                 if replica == scenario.replica:
                     given = {(layer, scenario.position): picks for layer, picks in scenario.picks}
                 outputs[replica] = run_one_device(model, checkpoint, batch.words[batch.rows_of(ids)], given)
-        return cls(outputs)
+        return cls(model, outputs)
 
-    def hidden(self, run: Run, layer: int, part: Part) -> None:
-        """Residual rows of every GPU that holds them, after a block."""
-        gpus = run.stage_gpus(0) if layer == 0 else run.gpus_of_layer(layer)
+    def hidden(self, batch: ReplayBatch, gpus: Iterable[Gpu], layer: int, part: Part) -> None:
+        """Residual rows of the GPUs that hold them, after a block."""
         for gpu in gpus:
             rows = gpu.held("hidden")
-            self._compare(run, gpu, layer, part, WORDS[part], rows.keys, rows.values)
+            self._compare(batch, gpu, layer, part, WORDS[part], rows.keys, rows.values)
 
-    def gates(self, run: Run, gpu: Gpu, layer: int, gates: Gates) -> None:
+    def gates(self, batch: ReplayBatch, gpu: Gpu, layer: int, gates: Gates) -> None:
         """Router weights as ``[rows, experts]``, 0 where an expert was not picked."""
-        experts = run.scenario.need_model().need("experts", "compare router weights")
+        experts = self.model.need("experts", "compare router weights")
         spread = np.zeros((len(gates.keys), experts))
         np.put_along_axis(spread, gates.experts, gates.weights, axis=1)
-        self._compare(run, gpu, layer, Part.MOE, "router weights", gates.keys, spread)
+        self._compare(batch, gpu, layer, Part.MOE, "router weights", gates.keys, spread)
 
-    def logits(self, run: Run, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
+    def logits(self, batch: ReplayBatch, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
         """Logits at home, ``[rows, vocab]``."""
-        layer = run.scenario.need_model().layers
-        self._compare(run, gpu, layer, Part.HEAD, WORDS[Part.HEAD], ids, values)
+        layer = self.model.layers
+        self._compare(batch, gpu, layer, Part.HEAD, WORDS[Part.HEAD], ids, values)
 
     def _compare(
-        self, run: Run, gpu: Gpu, layer: int, part: Part, what: str, ids: IntArray, values: FloatArray
+        self,
+        batch: ReplayBatch,
+        gpu: Gpu,
+        layer: int,
+        part: Part,
+        what: str,
+        ids: IntArray,
+        values: FloatArray,
     ) -> None:
-        batch, real = run.batch, ids >= 0
+        real = ids >= 0
         rows = batch.rows_of(ids[real])
         replicas, positions = batch.replica[rows], batch.position[rows]
         for replica in np.unique(replicas).tolist():

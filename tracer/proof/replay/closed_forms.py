@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import with_tokens
 from tracer.traffic.traffic import comm_volume
 from tracer.trip.hop import HopKind, Part
@@ -80,7 +80,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
     shares = {int(share) for share in run.batch.share}
     if len(shares) > 1:
         return ()
-    tokens = shares.pop() * run.scenario.mesh.size_of("cp")
+    tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
     return tuple(form for line in lines for form in _forms(run, line))
 
@@ -93,7 +93,7 @@ def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
     for layer, by_rank in sorted(by_layer.items()):
         if HopKind.WEIGHT_PULL in kinds and run.scenario.placement_of(layer).slots is not None:
             continue
-        stage = 0 if layer == 0 else run.stage_of_layer(layer)
+        stage = 0 if layer == 0 else run.scenario.stage_of_layer(layer)
         sent = tuple(by_rank[gpu.rank] for gpu in run.stage_gpus(stage))
         kept = _kept(run, layer) if claim is Claim.ON_AVERAGE and HopKind.DISPATCH in kinds else 0
         yield Form(line.axis, line.part, layer, claim, line.formula, line.elements, sent, kept)
@@ -123,12 +123,12 @@ def _claim(scenario: Scenario, line: AxisTraffic) -> Claim:
 
     GPUs that hold unequal numbers of experts pull unequal amounts.
     """
-    if line.axis != "ep" or scenario.plan.contract == Contract.AG_RS:
+    if line.axis != "ep" or scenario.plan.contract is Contract.AG_RS:
         return Claim.EACH
-    relayed = scenario.plan.contract == Contract.EP and scenario.plan.dispatch == "high_throughput"
+    relayed = scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.HIGH_THROUGHPUT
     return Claim.AT_MOST if relayed else Claim.ON_AVERAGE
 
 
 def _kept(run: Run, layer: int) -> int:
     """Elements, there and back, of the messages to experts on the dispatching GPU itself."""
-    return 2 * run.stays.get(layer, 0) * run.scenario.need_model().need("hidden", "count what stays")
+    return 2 * run.stays.get(layer, 0) * run.scenario.model.need("hidden", "count what stays")

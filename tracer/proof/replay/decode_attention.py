@@ -26,6 +26,7 @@ from tracer.proof.replay.machine import Machine
 from tracer.proof.replay.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.run import SUMS, stepped
 from tracer.proof.replay.sent import Ledger, Place
+from tracer.scenario.plan import DecodeAttention
 from tracer.trip import hops
 from tracer.trip.hop import HopKind, Part, Where
 from tracer.trip.hops.cp import attention_way
@@ -50,17 +51,17 @@ def decode_attention_block(run: Run, layer: int) -> None:
     run.hop(layer, Part.ATTENTION, (HopKind.ALL_GATHER,), "x")
     for gpu in gpus:
         _project_and_write(run, gpu, layer)
-    (_pass_kv if attention_way(run.scenario) == "pass_kv" else _pass_q)(run, layer)
+    (_pass_kv if attention_way(run.scenario) is DecodeAttention.PASS_KV else _pass_q)(run, layer)
     run.hop(layer, Part.ATTENTION, SUMS, "part")
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "ask", "kv", "partial", "part")
-    run.checks.hidden(run, layer, Part.ATTENTION)
+    run.check_hidden(layer, Part.ATTENTION)
 
 
 def _project_and_write(run: Run, gpu: Gpu, layer: int) -> None:
     """Queries ``ask`` in the form that travels, and K/V ``kv``, which its owners keep at once."""
-    model, rows = run.scenario.need_model(), gpu.rows["x"]
+    model, rows = run.scenario.model, gpu.rows["x"]
     batch = run.batch
     places = (batch.index_in_cp if run.fault is Fault.ROPE_LOCAL else batch.position)[
         batch.rows_of(rows.keys)
@@ -113,7 +114,7 @@ def _parcels(run: Run, layer: int, kind: HopKind, key: KeyOf) -> Iterator[tuple[
 
 def _attend(run: Run, gpu: Gpu, layer: int, asked: Rows, kept: Rows | None) -> Partial:
     """Partial attention of queries over K/V at hand, by positions; none at hand leaves nothing."""
-    model, batch = run.scenario.need_model(), run.batch
+    model, batch = run.scenario.model, run.batch
     width = query_width(model)
     heads = asked.values.reshape(len(asked.keys), asked.width // width, width)
     if kept is None:
@@ -131,7 +132,7 @@ def _packed(partial: Partial) -> FloatArray:
 
 
 def _unpacked(run: Run, rows: FloatArray) -> Partial:
-    width = output_width(run.scenario.need_model())
+    width = output_width(run.scenario.model)
     heads = rows.shape[1] // (width + 2)
     out, top, total = np.split(rows, (heads * width, heads * (width + 1)), axis=1)
     return Partial(out.reshape(len(rows), heads, width), top, total)
@@ -141,7 +142,7 @@ def _project_out(run: Run, gpu: Gpu, layer: int, ids: IntArray, partials: list[P
     """Merge, and take the rank's share of the output projection, ``part`` ``[rows, hidden]``."""
     join = merge_without_weights if run.fault is Fault.MERGE_UNWEIGHTED else merge
     merged = reduce(join, partials)
-    heads = heads_of_output(run.scenario.need_model(), gpu.weights, layer, merged.out)
+    heads = heads_of_output(run.scenario.model, gpu.weights, layer, merged.out)
     run.put(gpu, "part", ids, heads @ gpu.weights[f"{layer}.o"])
 
 
@@ -166,7 +167,7 @@ def _exchange_context(run: Run, layer: int) -> None:
     scenario, batch = run.scenario, run.batch
     real = batch.ids >= 0
     sends: list[tuple[int, Parcel]] = []
-    stage = run.stage_of_layer(layer)
+    stage = run.scenario.stage_of_layer(layer)
     for replica, position in zip(batch.replica[real].tolist(), batch.position[real].tolist(), strict=True):
         for earlier in range(position):
             cp = kv_cp(scenario, earlier)

@@ -9,6 +9,7 @@ import numpy as np
 from tracer.proof.replay.maths import rms_norm
 from tracer.proof.replay.run import SUMS, stepped
 from tracer.proof.replay.sent import Place
+from tracer.scenario.plan import Embedding
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def land_and_embed(run: Run) -> None:
     for halt in run.walk.take(0, Part.LAND, (HopKind.LAND,)):
         for rank in halt.build(run.scenario, halt.where).held:
             held.setdefault(rank, []).append(int(run.batch.ids[halt.row]))
-    split = run.scenario.plan.embedding == "vocab_parallel"
+    split = run.scenario.plan.embedding is Embedding.VOCAB_PARALLEL
     for gpu in run.stage_gpus(0):
         ids = _ids_in_cp(run, gpu) if split else np.array(held[gpu.rank], dtype=np.int64)
         run.put(gpu, "embedding", ids, _look_up(run, gpu, ids))
@@ -35,7 +36,7 @@ def land_and_embed(run: Run) -> None:
     if run.watch is not None:
         place = Place(0, Part.LAND, HopKind.LAND)
         run.watch.look(run.machine, place, "hidden", lambda keys: keys)
-    run.checks.hidden(run, 0, Part.EMBEDDING)
+    run.check_hidden(0, Part.EMBEDDING)
 
 
 def _ids_in_cp(run: Run, gpu: Gpu) -> IntArray:
@@ -47,7 +48,7 @@ def _ids_in_cp(run: Run, gpu: Gpu) -> IntArray:
 def _look_up(run: Run, gpu: Gpu, ids: IntArray) -> FloatArray:
     """Embedding rows ``[ids, hidden]``; a vocabulary shard gives 0 for words that lie in another."""
     words, table = run.batch.words[run.batch.rows_of(ids)], gpu.weights["embed"]
-    if run.scenario.plan.embedding != "vocab_parallel":
+    if run.scenario.plan.embedding is not Embedding.VOCAB_PARALLEL:
         return table[words]
     here = words - run.scenario.mesh.dense.coordinate(gpu.rank, "tp") * len(table)
     inside = (here >= 0) & (here < len(table))
@@ -65,7 +66,7 @@ def lm_head(run: Run) -> None:
 
     Partial logits lie under ``id · world + rank``, so that the home can put them in order.
     """
-    layer = run.scenario.need_model().layers
+    layer = run.scenario.model.layers
     wanted = run.batch.ids[run.batch.to_head]
     for gpu in run.gpus_of_layer(layer):
         hidden = gpu.held("hidden").kept(np.isin(gpu.held("hidden").keys, wanted))
@@ -93,10 +94,10 @@ def _gather_logits(run: Run, layer: int) -> None:
 
 def _put_in_order(run: Run, layer: int, wanted: IntArray) -> None:
     """Each home joins its group's parts of the vocabulary and cuts the padding off."""
-    world, vocab = run.scenario.mesh.world_size, run.scenario.need_model().need("vocab", "cut the logits")
+    world, vocab = run.scenario.mesh.world_size, run.scenario.model.need("vocab", "cut the logits")
     for gpu in run.gpus_of_layer(layer):
         ids = np.intersect1d(run.home_rows(gpu), wanted)
         group = list(run.scenario.mesh.dense.group(gpu.rank, "tp"))
         parts = [gpu.at("logits", ids * world + rank) for rank in group]
-        run.checks.logits(run, gpu, ids, np.concatenate(parts, axis=1)[:, :vocab])
+        run.checks.logits(run.batch, gpu, ids, np.concatenate(parts, axis=1)[:, :vocab])
     run.machine.note_memory()

@@ -43,7 +43,7 @@ def run_jobs(run: Run, gpu: Gpu, tensor: str, jobs: Jobs, held: list[tuple[int, 
     ``held`` are the slices of experts at hand, one entry (expert, gate/up/down) a slice: slices of one
     expert add up. Each output is weighted here, or a routed expert's input where the model does so.
     """
-    model = run.scenario.need_model()
+    model = run.scenario.model
     by_input = Router.of(model).weighs_input
     experts, results = np.array(jobs.experts, np.int64), np.array(jobs.results, np.int64)
     keys, weights = np.array(jobs.rows, np.int64), np.array(jobs.weights)[:, None]
@@ -82,14 +82,14 @@ def dense_block(run: Run, layer: int) -> None:
     for gpu in run.gpus_of_layer(layer):
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "part")
-    run.checks.hidden(run, layer, Part.FFN)
+    run.check_hidden(layer, Part.FFN)
 
 
 def shared_block(run: Run, layer: int) -> None:
     """The shared expert's outputs, ``shared`` ``[rows, hidden]``."""
     normed_rows(run, layer, "x_shared")
     gated_block(run, layer, Part.SHARED, "shared", "x_shared", "shared")
-    if run.scenario.need_model().shared_gate:
+    if run.scenario.model.shared_gate:
         for gpu in run.gpus_of_layer(layer):
             keys = gpu.held("hidden").keys
             gate = sigmoid(gpu.at("x_shared", keys) @ gpu.weights[f"{layer}.shared_gate"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, listed, nearest
 from tracer.model.routers import Router
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, PromptCut, Sp
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -57,19 +57,19 @@ def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
 
 def _lacks(scenario: Scenario, fault: Fault) -> str | None:
     """What a scenario would need for a fault to show, or None when it has it."""
-    size_of, model, plan = scenario.mesh.size_of, scenario.need_model(), scenario.plan
+    size_of, model, plan = scenario.mesh.size_of, scenario.model, scenario.plan
     if fault is Fault.BIAS_IN_WEIGHTS:
         biased = (
             model.moe_layers > 0 and Router.of(model).has_bias and model.need("top_k", "pick experts") > 1
         )
         return None if biased else "a router with a bias, for instance model.router = 'sigmoid_bias_topk'"
     if fault is Fault.DISPATCH_TWICE:
-        shares = plan.contract in (Contract.EP, Contract.AG_RS) and plan.sp != Sp.OFF
+        shares = plan.contract in (Contract.EP, Contract.AG_RS) and plan.sp is not Sp.OFF
         group = size_of("ep") * size_of("etp")
         able = shares and model.moe_layers > 0 and size_of("tp") > 1 and group > 1
         return None if able else "tp above 1, SP, and routed experts on more than one GPU"
     if size_of("cp") == 1:
         return "cp above 1"
-    if fault is Fault.MASK_CONTIGUOUS and plan.landing != "zigzag":
+    if fault is Fault.MASK_CONTIGUOUS and plan.landing is not PromptCut.ZIGZAG:
         return "mesh.landing = 'zigzag'"
     return None

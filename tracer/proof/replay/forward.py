@@ -47,7 +47,7 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
         for layer in layers:
             with _at(f"layer {layer} attention"):
                 attend(run, layer)
-            moe = scenario.need_model().is_moe(layer)
+            moe = scenario.model.is_moe(layer)
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)
         if stage + 1 < scenario.mesh.stages:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracer.model.routers import Router, choice_scores, route, scaled, sigmoid, weigh
 from tracer.proof.replay.faults import Fault
+from tracer.proof.replay.rows import Gates
 from tracer.trip.hops.moves import moe_sources, tp_ranks
 
 if TYPE_CHECKING:
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.maths import IntArray
     from tracer.proof.replay.run import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """Picks of some rows on one GPU: ``keys`` ``[rows]``, ``experts`` and ``weights`` ``[rows, picks]``."""
-
-    keys: IntArray
-    experts: IntArray
-    weights: FloatArray
 
 
 def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
@@ -31,7 +22,7 @@ def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
 
     Shared experts come after the router's, where they are routed too.
     """
-    router = Router.of(run.scenario.need_model())
+    router = Router.of(run.scenario.model)
     logits = gpu.at("x", keys) @ gpu.weights[f"{layer}.router"]
     bias = gpu.weights.get(f"{layer}.router_bias")
     experts, weights = route(router, logits, bias)
@@ -41,7 +32,7 @@ def gate(run: Run, gpu: Gpu, layer: int, keys: IntArray) -> Gates:
         picked = np.take_along_axis(choice_scores(router, logits, bias), experts, axis=1)
         weights = scaled(router, picked)
     gates = Gates(keys, experts, weights)
-    run.checks.gates(run, gpu, layer, gates)
+    run.checks.gates(run.batch, gpu, layer, gates)
     if run.watch is not None:
         run.watch.router(layer, gpu.rank, logits, choice_scores(router, logits, bias), gates)
     rows = run.batch.rows_of(keys).tolist()
@@ -55,7 +46,7 @@ def _with_shared(run: Run, gpu: Gpu, layer: int, gates: Gates) -> Gates:
     if not always:
         return gates
     weight = np.ones((len(gates.keys), 1))
-    if run.scenario.need_model().shared_gate:
+    if run.scenario.model.shared_gate:
         weight = sigmoid(gpu.at("x", gates.keys) @ gpu.weights[f"{layer}.shared_gate"])
     shared = np.tile(np.array(always), (len(gates.keys), 1))
     experts = np.concatenate((gates.experts, shared), axis=1)

@@ -29,6 +29,7 @@ from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import compare_with_trips
 from tracer.proof.replay.walk import RowItineraries
+from tracer.scenario.token import Phase
 from tracer.serving.pools import Pools
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ class SamplingChecks(Checks):
 
     chosen: dict[int, int] = field(default_factory=dict)
 
-    def logits(self, run: Run, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
+    def logits(self, batch: ReplayBatch, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
         """Compare, and sample greedily at home."""
-        Checks.logits(self, run, gpu, ids, values)
+        Checks.logits(self, batch, gpu, ids, values)
         self.chosen |= dict(zip(ids.tolist(), values.argmax(axis=1).tolist(), strict=True))
 
 
@@ -132,15 +133,15 @@ def replay_generation(
         raise ConfigError("steps", steps, f"is more than the {MAX_STEPS} that replay takes", "take fewer")
     first, second = _both(prefill, decode, tiny=tiny)
     checked = check_fault(first, fault)
-    requests = min(first.mesh.size_of("dp"), second.mesh.size_of("dp"))
+    requests = min(first.mesh.dp, second.mesh.dp)
     length = first.token.prompt
-    prompts = tuple(length if replica < requests else 0 for replica in range(first.mesh.size_of("dp")))
+    prompts = tuple(length if replica < requests else 0 for replica in range(first.mesh.dp))
     check_size(first)
     check_rows(first, prompts)
-    checkpoint = draw_checkpoint(first.need_model(), seed)
+    checkpoint = draw_checkpoint(first.model, seed)
     batch = ReplayBatch.of(first, prompts, seed, room=steps + 1)
     device = {r: _one_device(first, checkpoint, _prompt(batch, r), steps) for r in range(requests)}
-    checks = SamplingChecks({replica: outputs for replica, (outputs, _) in device.items()})
+    checks = SamplingChecks(first.model, {replica: outputs for replica, (outputs, _) in device.items()})
     legs = Legs(checkpoint, checks, checked, batch.span, {replica: [] for replica in range(requests)})
     pools = None if decode is None else Pools(first, second)
     _walk_legs(legs, first, second, pools, batch, steps)
@@ -160,7 +161,7 @@ def _walk_legs(
             legs.transfer_bytes += move_kv(pools, gpus, targets, replica, legs.span)
         gpus = targets
         legs.check_owners(second, gpus, length)
-    prompts = [length if replica in legs.words else 0 for replica in range(second.mesh.size_of("dp"))]
+    prompts = [length if replica in legs.words else 0 for replica in range(second.mesh.dp)]
     for step in range(steps):
         if legs.differences and not legs.transfers_equal:
             return
@@ -172,20 +173,20 @@ def _walk_legs(
 def _both(prefill: Scenario, decode: Scenario | None, *, tiny: bool) -> tuple[Scenario, Scenario]:
     """The two phases' scenarios, without picks: replay's routers pick."""
     if decode is not None:
-        pools = Pools.join(replace(prefill, picks=()), replace(decode, picks=()))
+        pools = Pools.join(prefill.with_(picks=()), decode.with_(picks=()))
         return pools.prefill, _slot_said(pools.decode)
-    first = replace(prefill.with_phase("prefill"), picks=())
+    first = prefill.with_phase(Phase.PREFILL).with_(picks=())
     first = shrink(first) if tiny else first
-    second = first.with_phase("decode")
+    second = first.with_phase(Phase.DECODE)
     if prefill.decodes:
-        second = replace(second, plan=replace(second.plan, dispatch=prefill.plan.dispatch))
-        second = replace(second, token=replace(second.token, slot=prefill.slot))
+        second = second.with_(plan=replace(second.plan, dispatch=prefill.plan.dispatch))
+        second = second.with_(token=replace(second.token, slot=prefill.slot))
     return first, _slot_said(second)
 
 
 def _slot_said(scenario: Scenario) -> Scenario:
     token = replace(scenario.token, slot=scenario.slot, gpu=None, position=scenario.position)
-    return replace(scenario, token=replace(token, replica=scenario.replica))
+    return scenario.with_(token=replace(token, replica=scenario.replica))
 
 
 def _gpus(scenario: Scenario, checkpoint: Checkpoint) -> list[Gpu]:
@@ -202,7 +203,7 @@ def _one_device(
     scenario: Scenario, checkpoint: Checkpoint, words: IntArray, steps: int
 ) -> tuple[Outputs, list[int]]:
     """One device's greedy generation, each token computed anew from the start: last pass, and tokens."""
-    model, length = scenario.need_model(), len(words)
+    model, length = scenario.model, len(words)
     outputs = run_one_device(model, checkpoint, words, {})
     for _ in range(steps):
         words = np.append(words, outputs.logits[-1].argmax())

@@ -142,9 +142,9 @@ def _numbers(scenario: Scenario, index: int, hop: Hop, watch: Watch) -> HopNumbe
 def layout_of(scenario: Scenario, kind: HopKind) -> tuple[str, str]:
     """A rank's tensor before and after a kind of hop, in symbols; without SP it holds T/cp rows."""
     before, after = LAYOUTS.get(kind, ("", ""))
-    if kind is HopKind.KV_EXCHANGE and scenario.need_model().mla:
+    if kind is HopKind.KV_EXCHANGE and scenario.model.mla:
         before, after = LATENT_KV
-    if scenario.plan.sp == Sp.OFF:
+    if scenario.plan.sp is Sp.OFF:
         before, after = before.replace(WHOLE, GATHERED), after.replace(WHOLE, GATHERED)
     return before, after
 

@@ -55,7 +55,7 @@ def owner_difference(
     """Where GPUs keep other K/V of a replica's first ``context`` positions than is claimed, if anywhere."""
     base = scenario.with_token(replica=replica, gpu=None, position=scenario.position)
     group = {gpu.rank: gpu for gpu in gpus if scenario.mesh.dense.coordinate(gpu.rank, "dp") == replica}
-    for layer in range(1, scenario.need_model().layers + 1):
+    for layer in range(1, scenario.model.layers + 1):
         claimed: dict[int, list[int]] = {rank: [] for rank in group}
         for position in range(context):
             for weight_shard in kv_owners(base, position).of_layer(layer):
@@ -88,7 +88,7 @@ def move_kv(pools: Pools, sources: Sequence[Gpu], targets: Sequence[Gpu], replic
 def _serving(scenario: Scenario, replica: int) -> Scenario:
     """The scenario with its token on another replica."""
     token = replace(scenario.token, replica=replica, gpu=None, slot=scenario.slot, position=scenario.position)
-    return replace(scenario, token=token)
+    return scenario.with_(token=token)
 
 
 def _move(pair: Pools, piece: KvPiece, source: Gpu, target: Gpu, layer: int, token: int) -> int:
@@ -112,7 +112,7 @@ def _held(scenario: Scenario, rank: int) -> tuple[int, ...]:
 
 def _columns(scenario: Scenario, rank: int, heads: tuple[int, ...]) -> IntArray:
     """Columns of a rank's K/V rows that hold some heads: keys come before values; MLA: all columns."""
-    model, own = scenario.need_model(), _held(scenario, rank)
+    model, own = scenario.model, _held(scenario, rank)
     if model.mla:
         return np.arange(model.kv_values_per_token)
     width, value_width = model.need("head_dim", "cut K/V"), model.need("v_head_dim", "cut K/V")

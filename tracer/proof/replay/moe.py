@@ -19,7 +19,7 @@ from tracer.trip.hop import HopKind, Part, Role
 from tracer.trip.hops.ep import experts_by_owner
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.gates import Gates
+    from tracer.proof.replay.rows import Gates
     from tracer.proof.replay.run import Run
     from tracer.trip.hop import Where
 
@@ -107,7 +107,7 @@ BY_CONTRACT = {
 
 def moe_block(run: Run, layer: int) -> None:
     """``hidden += shared(x) + Σ weight · expert(x)`` with ``x = norm(hidden)``."""
-    shared = run.scenario.need_model().shared_experts > 0 and not run.scenario.plan.shared_routed
+    shared = run.scenario.model.shared_experts > 0 and not run.scenario.plan.shared_routed
     if shared:
         shared_block(run, layer)
     normed_rows(run, layer, "x")
@@ -117,4 +117,4 @@ def moe_block(run: Run, layer: int) -> None:
         if shared:
             run.add_to_hidden(gpu, "shared")
     run.drop(layer, "x", "moe", "shared")
-    run.checks.hidden(run, layer, Part.MOE)
+    run.check_hidden(layer, Part.MOE)

@@ -17,7 +17,7 @@ from tracer.proof.replay.gates import gate, source_rows
 from tracer.proof.replay.rows import Rows
 from tracer.proof.replay.run import Parcel, stepped
 from tracer.proof.replay.sent import Place
-from tracer.scenario.plan import Contract, Sp
+from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.trip import hops
 from tracer.trip.hop import HopKind, Part, Transfer, Where
 from tracer.trip.hops.ep import combine_to, dispatch_from
@@ -43,7 +43,7 @@ class Copy(NamedTuple):
 
 def experts_by_tokens(run: Run, layer: int) -> None:
     """Dispatch, run the experts, combine into ``moe`` on each GPU that dispatched."""
-    gathers_first = run.fault is Fault.DISPATCH_TWICE and run.scenario.plan.sp == Sp.MEGATRON
+    gathers_first = run.fault is Fault.DISPATCH_TWICE and run.scenario.plan.sp is Sp.MEGATRON
     if gathers_first:
         _move_for_fault(run, layer, hops.all_gather, "x")
     copies = _load_copies(run, layer)
@@ -116,11 +116,11 @@ def _plan_combine(run: Run, copy: Copy) -> Iterator[tuple[Transfer, int]]:
 def _by_message(run: Run) -> bool:
     """Whether each expert's output travels alone."""
     plan = run.scenario.plan
-    return plan.contract == Contract.EP and plan.dispatch == "low_latency"
+    return plan.contract is Contract.EP and plan.dispatch is DispatchMode.LOW_LATENCY
 
 
 def _result_stride(run: Run) -> int:
-    model = run.scenario.need_model()
+    model = run.scenario.model
     return model.need("experts", "key their results") + model.shared_experts + 1
 
 
@@ -133,7 +133,7 @@ def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:
     for gpu in run.gpus_of_layer(layer):
         mine = jobs.get(gpu.rank, Jobs())
         result = run_jobs(run, gpu, "copies", mine, slices_of(gpu.weights, layer))
-        if run.scenario.plan.contract == Contract.AG_RS:
+        if run.scenario.plan.contract is Contract.AG_RS:
             rows = gpu.held("copies")
             result = result.added(rows.keys * _result_stride(run), np.zeros(rows.values.shape))
         gpu.rows["result"] = result

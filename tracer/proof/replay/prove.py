@@ -23,6 +23,7 @@ from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
 from tracer.proof.replay.walk import RowItineraries
+from tracer.scenario.token import Phase
 
 if TYPE_CHECKING:
     from tracer.proof.replay.watch import Watch
@@ -88,14 +89,14 @@ def start(
     Raises:
         ConfigError: as :func:`replay`.
     """
-    if scenario.phase != "prefill":
+    if scenario.phase is not Phase.PREFILL:
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
     check_size(scenario)
     check_rows(scenario, prompt_lengths(scenario, prompts))
     batch = ReplayBatch.of(scenario, prompts, seed)
-    checkpoint = draw_checkpoint(scenario.need_model(), seed)
+    checkpoint = draw_checkpoint(scenario.model, seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
     machine = Machine(gpus, Ledger(scenario))
     checks = Checks.of(scenario, batch, checkpoint)
@@ -140,7 +141,7 @@ def first_difference(run: Run, comparison: ReplayComparison, broken: str | None 
 
 def count_weights(scenario: Scenario) -> int:
     """Weights that a replay of the whole model would hold."""
-    return sum(prod(shape) for shape in checkpoint_shapes(scenario.need_model()).values())
+    return sum(prod(shape) for shape in checkpoint_shapes(scenario.model).values())
 
 
 def check_size(scenario: Scenario) -> None:
@@ -157,7 +158,7 @@ def check_size(scenario: Scenario) -> None:
     if total > MAX_WEIGHTS:
         raise ConfigError(
             "model",
-            scenario.need_model().name,
+            scenario.model.name,
             f"has {total:,} weights, {total * 8 / 2**30:,.0f} GiB as float64; replay holds {MAX_WEIGHTS:,}",
             "replay it tiny (--tiny)",
         )
@@ -171,7 +172,7 @@ def check_rows(scenario: Scenario, lengths: tuple[int, ...]) -> None:
     """
     rows, layers = (
         sum(landing_of(scenario, length).padded for length in lengths),
-        scenario.need_model().layers,
+        scenario.model.layers,
     )
     if max(rows, scenario.mesh.world_size) * layers > MAX_ROW_LAYERS:
         raise ConfigError(

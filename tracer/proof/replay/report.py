@@ -65,7 +65,7 @@ class ReplayReport:
         }
 
     def __str__(self) -> str:
-        mesh, model = self.scenario.mesh, self.scenario.need_model()
+        mesh, model = self.scenario.mesh, self.scenario.model
         sizes = " ".join(f"{axis}{mesh.size_of(axis)}" for axis in ("tp", "cp", "dp", "pp", "ep", "etp"))
         lines = [
             f"Replay of {self.scenario.name or 'a scenario'}: {mesh.world_size} GPUs, {sizes}; "

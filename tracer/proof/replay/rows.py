@@ -1,4 +1,4 @@
-"""Rows of an array under their keys: what one GPU holds of one tensor."""
+"""Rows of an array under their keys: what one GPU holds of one tensor, and what its router picks for them."""
 
 from __future__ import annotations
 
@@ -81,3 +81,12 @@ class Rows:
         sums = np.zeros((len(distinct), values.shape[1]))
         np.add.at(sums, places, np.concatenate((self.values, values)))
         return Rows(distinct, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Picks of some rows on one GPU: ``keys`` ``[rows]``, ``experts`` and ``weights`` ``[rows, picks]``."""
+
+    keys: IntArray
+    experts: IntArray
+    weights: FloatArray

@@ -54,14 +54,14 @@ class Run:
         mesh = self.scenario.mesh
         return [gpu for gpu in self.machine.gpus if mesh.stage_of(gpu.rank) == stage]
 
-    def stage_of_layer(self, layer: int) -> int:
-        """Stage that a layer (from 1) lies in."""
-        ends = np.cumsum(self.scenario.stage_layers)
-        return int(np.searchsorted(ends, layer))
-
     def gpus_of_layer(self, layer: int) -> list[Gpu]:
         """GPUs that hold a layer."""
-        return self.stage_gpus(self.stage_of_layer(layer))
+        return self.stage_gpus(self.scenario.stage_of_layer(layer))
+
+    def check_hidden(self, layer: int, part: Part) -> None:
+        """Compare the residual rows after a block with one device's; layer 0 is before the first."""
+        gpus = self.stage_gpus(0) if layer == 0 else self.gpus_of_layer(layer)
+        self.checks.hidden(self.batch, gpus, layer, part)
 
     def home_rows(self, gpu: Gpu) -> IntArray:
         """Ids of the rows whose home in its stage is this GPU."""
@@ -104,7 +104,7 @@ class Run:
 
     def where(self, row: int, layer: int) -> Where:
         """Where the MoE block of a row is, with the experts picked for it."""
-        batch, stage = self.batch, self.stage_of_layer(layer)
+        batch, stage = self.batch, self.scenario.stage_of_layer(layer)
         home = self.scenario.mesh.moved(int(batch.home[row]), "pp", stage)
         picks = self.picks.get(layer, {}).get(row, ())
         picks = (*picks, *self.scenario.always_picked)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from tracer.model.dtype import BYTES, dispatch_row_bytes
-from tracer.scenario.plan import Contract
+from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
     """Bytes that ``elements`` array elements of one row take on the wire, by what the hop carries."""
     dtype = scenario.dtype
     if kind is HopKind.DISPATCH:
-        low_latency = scenario.plan.contract == Contract.EP and scenario.plan.dispatch == "low_latency"
+        low_latency = (
+            scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.LOW_LATENCY
+        )
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
@@ -116,7 +118,7 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
 
 def _partial_bytes(scenario: Scenario, elements: int) -> int:
     """A partial attention: for each head an output in the activations' dtype, and m and ℓ in FP32."""
-    model = scenario.need_model()
+    model = scenario.model
     width = model.need("kv_lora_rank" if model.mla else "v_head_dim", "size a partial output")
     heads = elements // (width + 2)
-    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES["fp32"])
+    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES[Dtype.FP32])

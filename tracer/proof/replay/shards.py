@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.proof.replay.checkpoint import Checkpoint
 from tracer.proof.replay.maths import FloatArray
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -45,10 +45,10 @@ def cut_vocabulary(table: FloatArray, index: int, parts: int) -> FloatArray:
 def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
     """What one rank holds, by name; views into the checkpoint where nothing is padded."""
     mesh = scenario.mesh
-    tp, size, stage = mesh.dense.coordinate(rank, "tp"), mesh.size_of("tp"), mesh.stage_of(rank)
+    tp, size, stage = mesh.dense.coordinate(rank, "tp"), mesh.tp, mesh.stage_of(rank)
     held: Checkpoint = {}
     if stage == 0:
-        split = scenario.plan.embedding == "vocab_parallel"
+        split = scenario.plan.embedding is Embedding.VOCAB_PARALLEL
         held["embed"] = cut_vocabulary(checkpoint["embed"], tp, size) if split else checkpoint["embed"]
     if stage == mesh.stages - 1:
         held["head"] = cut_vocabulary(checkpoint["head"], tp, size)
@@ -61,12 +61,11 @@ def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
 
 def stage_layers(scenario: Scenario, stage: int) -> range:
     """Layers of a stage, numbered from 1."""
-    done = sum(scenario.stage_layers[:stage])
-    return range(done + 1, done + scenario.stage_layers[stage] + 1)
+    return scenario.layers_of(stage)
 
 
 def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Checkpoint:
-    tp, size = scenario.mesh.dense.coordinate(rank, "tp"), scenario.mesh.size_of("tp")
+    tp, size = scenario.mesh.dense.coordinate(rank, "tp"), scenario.mesh.tp
     split_dense, split_shared = scenario.dense_tp > 1, scenario.plan.shared_tp
     held: Checkpoint = {}
     for name, value in whole.items():
@@ -77,7 +76,7 @@ def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -
             part.startswith("shared.") and not split_shared
         )
         held[name] = _cut(scenario, part, value, tp, size) if split else value
-    if scenario.need_model().is_moe(layer):
+    if scenario.model.is_moe(layer):
         held |= _experts(scenario, layer, whole, rank)
     return held
 
@@ -85,7 +84,7 @@ def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -
 def _cut(scenario: Scenario, part: str, value: FloatArray, tp: int, size: int) -> FloatArray:
     """One weight's share of a TP rank; norms, routers and latents are whole on each."""
     if part in ("k", "v"):
-        kv_heads = scenario.need_model().need("kv_heads", "cut K and V")
+        kv_heads = scenario.model.need("kv_heads", "cut K and V")
         parts = min(size, kv_heads)
         return cut_columns(value, tp * parts // size, parts)
     if part in ("q", "k_up", "v_up") or part.endswith((".gate", ".up")):
@@ -98,11 +97,11 @@ def _cut(scenario: Scenario, part: str, value: FloatArray, tp: int, size: int) -
 def _experts(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Checkpoint:
     """Slices of the experts in a rank's slots, under ``layer.expert.etp.gate`` and so on."""
     mesh = scenario.mesh
-    if scenario.plan.contract == Contract.TP:
-        index, parts = mesh.dense.coordinate(rank, "tp"), mesh.size_of("tp")
+    if scenario.plan.contract is Contract.TP:
+        index, parts = mesh.dense.coordinate(rank, "tp"), mesh.tp
         experts: tuple[int, ...] = tuple(range(scenario.placement_of(layer).experts))
     else:
-        index, parts = mesh.expert_coordinate(rank, "etp"), mesh.size_of("etp")
+        index, parts = mesh.expert_coordinate(rank, "etp"), mesh.etp
         experts = scenario.placement_of(layer).experts_of(mesh.expert_coordinate(rank, "ep"))
     held: Checkpoint = {}
     for expert in experts:
@@ -118,7 +117,7 @@ def _expert(scenario: Scenario, layer: int, whole: Checkpoint, expert: int) -> C
 
     Those are equal parts of the shared block: a gated block is the sum of its parts.
     """
-    model = scenario.need_model()
+    model = scenario.model
     routed = model.need("experts", "tell routed experts from shared ones")
     if expert < routed:
         return {name: whole[f"{layer}.experts.{name}"][expert] for name in ("gate", "up", "down")}

@@ -26,7 +26,7 @@ def shrink(scenario: Scenario) -> Scenario:
     more than 256 rows get shorter prompts, and the token then followed is the first on the same GPU.
     """
     model = _shrink_model(scenario)
-    same_layers = model.layers == scenario.need_model().layers
+    same_layers = model.layers == scenario.model.layers
     changes: dict[str, Any] = {
         "model": model,
         "plan": scenario.plan if same_layers else replace(scenario.plan, stage_layers=None),
@@ -35,7 +35,7 @@ def shrink(scenario: Scenario) -> Scenario:
         "token": _shrink_token(scenario),
         "name": f"{scenario.name or 'scenario'}, tiny",
     }
-    return replace(scenario, **changes)
+    return scenario.with_(**changes)
 
 
 def _still_moe(model: ModelSpec, pairs: tuple[tuple[int, Any], ...]) -> tuple[tuple[int, Any], ...]:
@@ -43,24 +43,24 @@ def _still_moe(model: ModelSpec, pairs: tuple[tuple[int, Any], ...]) -> tuple[tu
 
 
 def _shrink_model(scenario: Scenario) -> ModelSpec:
-    model, tp = scenario.need_model(), scenario.mesh.size_of("tp")
+    model, tp = scenario.model, scenario.mesh.tp
     sizes = _latent_sizes(model, tp) if model.mla else _grouped_sizes(model, tp)
     vocab = 16 * tp
     if model.vocab is not None and model.vocab % tp:
         vocab += 1
     sizes |= {"vocab": vocab, "dense_hidden": 4 * tp} | _layers(scenario)
     if model.experts is not None:
-        sizes["expert_hidden"] = 4 * scenario.mesh.size_of("etp")
+        sizes["expert_hidden"] = 4 * scenario.mesh.etp
         sizes["shared_hidden"] = _shared_width(scenario, sizes["expert_hidden"])
     return replace(model, **sizes)
 
 
 def _shared_width(scenario: Scenario, expert_width: int) -> int | None:
     """Width of all shared experts: one that tp splits, or that of routed ones where they are routed too."""
-    shared = scenario.need_model().shared_experts
+    shared = scenario.model.shared_experts
     if not shared:
         return None
-    return shared * expert_width if scenario.plan.shared_routed else 4 * scenario.mesh.size_of("tp")
+    return shared * expert_width if scenario.plan.shared_routed else 4 * scenario.mesh.tp
 
 
 def _grouped_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _latent_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
 
 def _layers(scenario: Scenario) -> dict[str, Any]:
     """Number and kinds of layers; both kinds stay where the model has both."""
-    model, stages = scenario.need_model(), scenario.mesh.stages
+    model, stages = scenario.model, scenario.mesh.stages
     if model.layers <= MOST_LAYERS:
         return {}
     layers = min(model.layers, max(FEW_LAYERS, stages))
@@ -115,7 +115,7 @@ def _pattern(model: ModelSpec, layers: int) -> tuple[int, ...]:
 def _shrink_token(scenario: Scenario) -> Token:
     """The token and prompt; a shorter prompt keeps padding if there was some, and the followed GPU."""
     token, landing = scenario.token, scenario.landing
-    replicas = scenario.mesh.size_of("dp")
+    replicas = scenario.mesh.dp
     if landing.padded * replicas <= MOST_ROWS:
         return token
     unit = landing.tp if landing.cp == 1 else 2 * landing.cp * landing.tp

@@ -53,7 +53,7 @@ def compare_with_trips(run: Run) -> ReplayComparison:
     for row, token in enumerate(run.batch.ids.tolist()):
         said: Moves = {}
         for hop in _hops(run, row):
-            size = sum(transfer.bytes for transfer in hop.transfers)
+            size = hop.bytes
             if hop.kind is HopKind.WEIGHT_PULL:
                 pulled += size
             else:
@@ -83,7 +83,7 @@ def token_scenario(run: Run, row: int) -> Scenario:
         position=int(batch.position[row]),
         gpu=None,
     )
-    return replace(scenario, token=token, picks=tuple(sorted(_picks(run, row).items())))
+    return scenario.with_(token=token, picks=tuple(sorted(_picks(run, row).items())))
 
 
 def _picks(run: Run, row: int) -> dict[int, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, whole_number
 from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule
@@ -55,8 +56,8 @@ def chunk_times(whole: PassTime) -> ChunkTimes:
     """Seconds of a chunk on the slowest stage, as ``ASSUMPTION`` says."""
     scenario = whole.traffic.scenario
     stage = max(range(len(whole.stage_seconds)), key=lambda number: whole.stage_seconds[number])
-    moe = layers_by_stage(scenario, scenario.need_model().is_moe)[stage]
-    exchange = moe * sum(each.seconds for each in whole.exchange.values())
+    moe = layers_by_stage(scenario, scenario.model.is_moe)[stage]
+    exchange = moe * exact_sum(each.seconds for each in whole.exchange.values())
     compute = whole.stage_seconds[stage] - exchange
     return ChunkTimes(
         forward=compute + exchange,

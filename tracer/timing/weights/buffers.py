@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number, whole_number
 
 
@@ -24,7 +25,7 @@ class PassSlices:
     @property
     def stall_seconds(self) -> float:
         """Seconds in which a layer waited for its experts."""
-        return sum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
+        return exact_sum(e[0] - a[1] for a, e in zip(self.attention, self.experts, strict=True))
 
 
 def run_pass(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.parameters import count_parameters, expert_bytes
 from tracer.model.weights import WeightPart
+from tracer.scenario.token import Phase
 from tracer.timing.weights.layer import contest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def dwdp_checklist(
 
 
 def _phase(batch: TimedBatch) -> Check:
-    holds = batch.phase == "prefill"
+    holds = batch.phase is Phase.PREFILL
     why = "a pass has many tokens" if holds else "decode has few tokens a pass, experts stay as large"
     return Check("prefill", holds, f"{batch.phase}: {why}")
 

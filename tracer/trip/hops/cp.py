@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.memory.kv import shard_peers
-from tracer.model.dtype import BYTES
+from tracer.model.dtype import BYTES, Dtype
+from tracer.scenario.plan import DecodeAttention, KvExchange
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, send, tp_ranks
 
@@ -27,10 +28,10 @@ def kv_elements(scenario: Scenario) -> int:
 
     K and V of max(1, kv_heads/tp) heads; MLA: the whole latent, ``kv_lora_rank + qk_rope_head_dim``.
     """
-    model = scenario.need_model()
+    model = scenario.model
     if model.mla:
         return model.kv_values_per_token
-    heads = max(1, model.need("kv_heads", "size K/V") // scenario.mesh.size_of("tp"))
+    heads = max(1, model.need("kv_heads", "size K/V") // scenario.mesh.tp)
     why = "size K/V"
     return heads * (model.need("head_dim", why) + model.need("v_head_dim", why))
 
@@ -47,7 +48,7 @@ def kv_exchange(scenario: Scenario, where: Where) -> Hop:
         group = list(scenario.mesh.dense.group(rank, "cp"))
         start = group.index(rank)
         ring = group[start:] + group[:start]
-        if scenario.plan.kv_exchange == "ring":
+        if scenario.plan.kv_exchange is KvExchange.RING:
             transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring)]
         else:
             transfers += [send(scenario, rank, peer, size, Role.KV) for peer in ring[1:]]
@@ -63,7 +64,7 @@ class PassRule:
     Llama 3 405B). What returns, partial outputs, is not in the rule.
 
     >>> PassRule(new=1, cached=64, kv_elements=2 * 8 * 128, query_elements=128 * 128).way
-    'pass_q'
+    <DecodeAttention.PASS_Q: 'pass_q'>
     """
 
     new: int
@@ -82,12 +83,12 @@ class PassRule:
         return self.kv_elements / self.query_elements
 
     @property
-    def way(self) -> str:
-        """``pass_q`` or ``pass_kv``."""
-        return "pass_q" if self.miss_rate <= self.threshold else "pass_kv"
+    def way(self) -> DecodeAttention:
+        """Which of the two travels."""
+        return DecodeAttention.PASS_Q if self.miss_rate <= self.threshold else DecodeAttention.PASS_KV
 
     def __str__(self) -> str:
-        sign = "<=" if self.way == "pass_q" else ">"
+        sign = "<=" if self.way is DecodeAttention.PASS_Q else ">"
         return (
             f"{self.new} new / {self.new + self.cached:,} in context = {self.miss_rate:.3g} {sign} "
             f"{self.kv_elements:,} K/V / {self.query_elements:,} query elements = {self.threshold:.3g}"
@@ -103,19 +104,19 @@ def query_elements_per_token(model: ModelSpec) -> int:
 
 def pass_rule(scenario: Scenario) -> PassRule:
     """The rule for the scenario's token: alone new, all positions before it cached."""
-    model = scenario.need_model()
+    model = scenario.model
     return PassRule(1, scenario.position, model.kv_values_per_token, query_elements_per_token(model))
 
 
-def attention_way(scenario: Scenario) -> str:
+def attention_way(scenario: Scenario) -> DecodeAttention:
     """``pass_q`` or ``pass_kv``: as the scenario says, or by the rule when it says ``auto``.
 
     With dcp > 1 no rank of a TP group has a KV head's whole context, so the query travels whatever it costs.
     """
     said = scenario.plan.decode_attention
-    if said != "auto":
+    if said is not DecodeAttention.AUTO:
         return said
-    return "pass_q" if scenario.plan.dcp > 1 else pass_rule(scenario).way
+    return DecodeAttention.PASS_Q if scenario.plan.dcp > 1 else pass_rule(scenario).way
 
 
 WHY = "size a partial output"
@@ -126,7 +127,7 @@ def query_elements(scenario: Scenario) -> int:
 
     ``heads/tp`` query heads; MLA: absorbed into the latent, ``kv_lora_rank + qk_rope_head_dim`` each.
     """
-    return query_elements_per_token(scenario.need_model()) // scenario.mesh.size_of("tp")
+    return query_elements_per_token(scenario.model) // scenario.mesh.tp
 
 
 def partial_bytes(scenario: Scenario) -> int:
@@ -135,10 +136,10 @@ def partial_bytes(scenario: Scenario) -> int:
     An output has the width of a value head (MLA: of the latent without its rotary part) in the
     activations' dtype; the largest score m and the softmax sum ℓ of each head are FP32.
     """
-    model = scenario.need_model()
-    heads = model.need("heads", WHY) // scenario.mesh.size_of("tp")
+    model = scenario.model
+    heads = model.need("heads", WHY) // scenario.mesh.tp
     width = model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
-    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES["fp32"])
+    return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES[Dtype.FP32])
 
 
 def query_send(scenario: Scenario, where: Where) -> Hop:

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import bytes_per_expert
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send
-from tracer.trip.hops.routes import choose_ep_rank, dispatch_peers, expert_messages, routes
+from tracer.trip.hops.routes import Route, choose_ep_rank, dispatch_peers, expert_messages, routes
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
 
-def dispatch(scenario: Scenario, where: Where) -> Hop:
+Known = dict[int, list[Route]]
+"""Routes by source, found by dispatch and walked back by combine of the same layer."""
+
+
+def dispatch(scenario: Scenario, where: Where, known: Known | None = None) -> Hop:
     """Copies of the row to the experts' GPUs.
 
     High throughput: one copy per GPU inside the home NVLink domain; one IB copy to each remote NVLink
@@ -31,17 +36,21 @@ def dispatch(scenario: Scenario, where: Where) -> Hop:
     notes: dict[str, None] = {}
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += dispatch_from(scenario, where, source, notes)
+        transfers += dispatch_from(scenario, where, source, notes, known)
     return make_hop(HopKind.DISPATCH, where, transfers, note="; ".join(notes))
 
 
 def dispatch_from(
-    scenario: Scenario, where: Where, source: int, notes: dict[str, None] | None = None
+    scenario: Scenario,
+    where: Where,
+    source: int,
+    notes: dict[str, None] | None = None,
+    known: Known | None = None,
 ) -> list[Transfer]:
     """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
-    low_latency = scenario.plan.dispatch == "low_latency"
-    hidden = scenario.need_model().need("hidden", "size a row")
-    is_ep = scenario.plan.contract == Contract.EP
+    low_latency = scenario.plan.dispatch is DispatchMode.LOW_LATENCY
+    hidden = scenario.model.need("hidden", "size a row")
+    is_ep = scenario.plan.contract is Contract.EP
     size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low_latency and is_ep)
     if not is_ep:
         return [send(scenario, source, peer, size, Role.ROW) for peer in dispatch_peers(scenario, source)]
@@ -49,7 +58,7 @@ def dispatch_from(
         messages = expert_messages(scenario, where, source)
         return [send(scenario, source, rank, size, Role.DISPATCH) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
-    for route in routes(scenario, where, source):
+    for route in _routes(scenario, where, source, known):
         if route.fallback and notes is not None:
             notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = (
                 None
@@ -68,27 +77,36 @@ def dispatch_from(
     return transfers
 
 
-def combine(scenario: Scenario, where: Where) -> Hop:
+def _routes(scenario: Scenario, where: Where, source: int, known: Known | None) -> list[Route]:
+    """Routes of one source, taken from ``known`` where they are, and put there where they are not."""
+    if known is None:
+        return routes(scenario, where, source)
+    if source not in known:
+        known[source] = routes(scenario, where, source)
+    return known[source]
+
+
+def combine(scenario: Scenario, where: Where, known: Known | None = None) -> Hop:
     """The paths of dispatch, walked back: each GPU's own sum to the relay, one IB copy of theirs home.
 
     Mirrors dispatch in copies, not in bytes: rows come back in the combine dtype.
     """
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += combine_to(scenario, where, source)
+        transfers += combine_to(scenario, where, source, known)
     return make_hop(HopKind.COMBINE, where, transfers)
 
 
-def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+def combine_to(scenario: Scenario, where: Where, source: int, known: Known | None = None) -> list[Transfer]:
     """Transfers that bring one source rank's copy its results."""
-    size = scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.combine]
-    if scenario.plan.contract != Contract.EP:
+    size = scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.combine]
+    if scenario.plan.contract is not Contract.EP:
         return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]
-    if scenario.plan.dispatch == "low_latency":
+    if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         messages = expert_messages(scenario, where, source)
         return [send(scenario, rank, source, size, Role.RESULT) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
-    for route in routes(scenario, where, source):
+    for route in _routes(scenario, where, source, known):
         end = source if route.relay is None else route.relay
         transfers += [send(scenario, gpu, end, size, Role.RESULT) for gpu in route.gpus if gpu != end]
         if route.relay is not None:
@@ -104,7 +122,7 @@ def weight_pull(scenario: Scenario, where: Where) -> Hop:
     transfers: list[Transfer] = []
     for puller in moe_sources(scenario, where.home):
         transfers += pulls_to(scenario, where, puller)
-    crosses = any(transfer.tier == "ib" for transfer in transfers)
+    crosses = any(transfer.tier is Tier.IB for transfer in transfers)
     word = scenario.cluster.domain_word
     note = f"WARNING: the dwdp group spans {word}s: weights are pulled over IB" if crosses else ""
     return make_hop(HopKind.WEIGHT_PULL, where, transfers, note=note)
@@ -121,7 +139,7 @@ def experts_by_owner(scenario: Scenario, where: Where, puller: int) -> dict[int,
 
 def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
     """One transfer from each rank that owns a slice the puller lacks."""
-    mesh, etp_size = scenario.mesh, scenario.mesh.size_of("etp")
+    mesh, etp_size = scenario.mesh, scenario.mesh.etp
     own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
     edp, whole = mesh.expert_coordinate(puller, "edp"), bytes_per_expert(scenario)
     pulls = []

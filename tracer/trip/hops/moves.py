@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Sp
-from tracer.trip.hop import Hop, HopKind, Transfer, Where
+from tracer.scenario.plan import Sp, TpAlgo
+from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -31,14 +31,14 @@ def make_hop(
     )
 
 
-def send(scenario: Scenario, source: int, destination: int, size: int, role: str) -> Transfer:
+def send(scenario: Scenario, source: int, destination: int, size: int, role: Role) -> Transfer:
     """One transfer; its tier follows from where the two ranks sit."""
     return Transfer(source, destination, size, scenario.cluster.tier(source, destination), role)
 
 
 def row_bytes(scenario: Scenario) -> int:
     """Bytes of the token's row ``[hidden]`` as activations."""
-    return scenario.need_model().need("hidden", "size a row") * BYTES[scenario.dtype.activations]
+    return scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
 
 
 def tp_ranks(scenario: Scenario, home: int) -> list[int]:
@@ -58,26 +58,26 @@ def tp_ring(scenario: Scenario, home: int) -> list[int]:
 
 def row_holders(scenario: Scenario, home: int) -> list[int]:
     """Ranks that hold the whole row outside attention: the home, or without SP its whole TP group."""
-    return [home] if scenario.plan.sp == Sp.MEGATRON else tp_ranks(scenario, home)
+    return [home] if scenario.plan.sp is Sp.MEGATRON else tp_ranks(scenario, home)
 
 
 def moe_sources(scenario: Scenario, home: int) -> list[int]:
     """Ranks that run the token's MoE block: the home, or every TP rank when SP is off."""
-    return tp_ranks(scenario, home) if scenario.plan.sp == Sp.OFF else [home]
+    return tp_ranks(scenario, home) if scenario.plan.sp is Sp.OFF else [home]
 
 
-def spread(scenario: Scenario, home: int, size: int, role: str) -> list[Transfer]:
+def spread(scenario: Scenario, home: int, size: int, role: Role) -> list[Transfer]:
     """From home to every TP peer: straight to each, or along the ring."""
     ring = tp_ring(scenario, home)
-    if scenario.plan.tp_algo == "ring":
+    if scenario.plan.tp_algo is TpAlgo.RING:
         return [send(scenario, a, b, size, role) for a, b in pairwise(ring)]
     return [send(scenario, home, peer, size, role) for peer in sorted(ring[1:])]
 
 
-def gather_sum(scenario: Scenario, home: int, size: int, role: str) -> list[Transfer]:
+def gather_sum(scenario: Scenario, home: int, size: int, role: Role) -> list[Transfer]:
     """From every TP peer to home: straight from each, or one running sum along the ring."""
     ring = tp_ring(scenario, home)
-    if scenario.plan.tp_algo == "ring":
+    if scenario.plan.tp_algo is TpAlgo.RING:
         walk = [*ring[1:], home]
         return [send(scenario, a, b, size, role) for a, b in pairwise(walk)]
     return [send(scenario, peer, home, size, role) for peer in sorted(ring[1:])]

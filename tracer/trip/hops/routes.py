@@ -33,7 +33,7 @@ class Route:
 def expert_ranks(scenario: Scenario, stage: int, ep: int, edp: int) -> list[int]:
     """The etp ranks that hold EP rank ``ep``'s experts in one dispatch group."""
     mesh = scenario.mesh
-    return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.size_of("etp"))]
+    return [mesh.expert_rank(stage, etp=etp, ep=ep, edp=edp) for etp in range(mesh.etp)]
 
 
 def tied_ep_ranks(
@@ -61,30 +61,30 @@ def tied_ep_ranks(
 
 def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, source: int, expert: int) -> int:
     """EP rank that serves an expert for a source; ties go by token position modulo their number."""
-    ties = tied_ep_ranks(scenario, placement, where.stage, source, expert)
+    ties: Sequence[int] = placement.ep_ranks_of(expert)
+    if len(ties) > 1:
+        ties = tied_ep_ranks(scenario, placement, where.stage, source, expert)
     return ties[where.position % len(ties)]
 
 
 def expert_messages(scenario: Scenario, where: Where, source: int) -> list[tuple[int, int]]:
     """(expert, rank) pairs the source's picks lead to: one for each etp rank of each expert."""
-    placement = scenario.placement_of(where.layer)
-    edp = scenario.mesh.expert_coordinate(source, "edp")
-    return [
-        (expert, rank)
-        for expert in where.picks
-        for rank in expert_ranks(
-            scenario, where.stage, choose_ep_rank(scenario, placement, where, source, expert), edp
-        )
-    ]
+    placement, mesh = scenario.placement_of(where.layer), scenario.mesh
+    edp, slices = mesh.expert_coordinate(source, "edp"), range(mesh.etp)
+    messages = []
+    for expert in where.picks:
+        ep = choose_ep_rank(scenario, placement, where, source, expert)
+        messages += [(expert, mesh.expert_rank(where.stage, etp=etp, ep=ep, edp=edp)) for etp in slices]
+    return messages
 
 
 def routes(scenario: Scenario, where: Where, source: int) -> list[Route]:
     """High-throughput routes of one source, its own NVLink domain first, then in the order of the picks."""
-    cluster = scenario.cluster
-    own = cluster.nvlink_domain_of(source)
+    domain_of = scenario.cluster.nvlink_domain_of
+    own = domain_of(source)
     by_nvlink_domain: dict[int, dict[int, None]] = {own: {}}
     for _, rank in expert_messages(scenario, where, source):
-        by_nvlink_domain.setdefault(cluster.nvlink_domain_of(rank), {})[rank] = None
+        by_nvlink_domain.setdefault(domain_of(rank), {})[rank] = None
     found = []
     for nvlink_domain, gpus in by_nvlink_domain.items():
         relay = None if nvlink_domain == own else _relay(scenario, where, source, nvlink_domain)

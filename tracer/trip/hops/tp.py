@@ -41,8 +41,8 @@ def head_copy(scenario: Scenario, where: Where) -> Hop:
 
 def logits_gather(scenario: Scenario, where: Where) -> Hop:
     """Each TP peer's ``ceil(vocab / tp)`` logits reach the home rank, which samples."""
-    vocab = scenario.need_model().need("vocab", "size the logits")
-    size = -(-vocab // scenario.mesh.size_of("tp")) * BYTES[scenario.dtype.logits]
+    vocab = scenario.model.need("vocab", "size the logits")
+    size = -(-vocab // scenario.mesh.tp) * BYTES[scenario.dtype.logits]
     peers = [rank for rank in tp_ranks(scenario, where.home) if rank != where.home]
     return make_hop(
         HopKind.LOGITS_GATHER, where, [send(scenario, peer, where.home, size, Role.LOGITS) for peer in peers]

@@ -1,0 +1,293 @@
+"""What is served on what: a cluster, a mesh and a plan, and the model that is placed on them.
+
+A deployment says nothing of tokens; :mod:`tracer.scenario.scenario` adds the one question. Where groups
+and coordinates alone are asked, no model is needed: that is a :class:`BareDeployment`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tracer.errors import ConfigError, divisors, listed
+from tracer.model.dtype import Dtypes
+from tracer.scenario.placement import Placement
+from tracer.scenario.plan import Contract, DecodeAttention, Plan
+
+if TYPE_CHECKING:
+    from tracer.mesh.cluster import Cluster
+    from tracer.mesh.mesh import Mesh
+    from tracer.model.spec import ModelSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareDeployment:
+    """Ranks on machines and how they are run; no model yet.
+
+    ``name`` and ``source`` say what it is called and who describes it.
+
+    Raises:
+        ConfigError: for two parts that do not fit each other.
+    """
+
+    cluster: Cluster
+    mesh: Mesh
+    plan: Plan = field(default_factory=Plan)
+    dtype: Dtypes = field(default_factory=Dtypes)
+    name: str | None = None
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cluster.world_size != self.mesh.world_size:
+            raise ConfigError(
+                "cluster.world_size",
+                self.cluster.world_size,
+                f"must be the mesh's {self.mesh.world_size} ranks",
+                f"try {self.mesh.world_size}",
+            )
+        _check_plan(self.plan, self.mesh)
+        _check_dcp(self.plan, self.mesh, None)
+
+    def serving(
+        self,
+        model: ModelSpec,
+        placement: Placement | None = None,
+        layer_placements: tuple[tuple[int, Placement], ...] = (),
+    ) -> Deployment:
+        """The deployment of a model on these ranks.
+
+        Raises:
+            ConfigError: for a model that does not fit them.
+        """
+        parts = {each.name: getattr(self, each.name) for each in fields(BareDeployment)}
+        return Deployment(**parts, model=model, placement=placement, layer_placements=layer_placements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment(BareDeployment):
+    """A model on ranks on machines; what is derived from them is computed once, at construction.
+
+    ``placement`` says which EP rank holds which expert (None: linear), ``layer_placements`` overrides it
+    in single layers, numbered from 1. ``stage_layers`` are the layers of each stage.
+
+    Raises:
+        ConfigError: for any two parts that do not fit each other.
+    """
+
+    model: ModelSpec
+    placement: Placement | None = None
+    layer_placements: tuple[tuple[int, Placement], ...] = ()
+    stage_layers: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A class that slots=True made anew is not the one that super() would look for.
+        BareDeployment.__post_init__(self)
+        _check_dcp(self.plan, self.mesh, self.model)
+        _check_heads(self.model, self.mesh)
+        experts = (
+            placed_experts(self.model, self.plan) if self.model.experts or self.plan.shared_routed else 0
+        )
+        if self.placement is None and experts:
+            object.__setattr__(self, "placement", Placement.linear(experts, self.mesh.ep))
+        _check_placements(self, experts)
+        layers = split_layers(self.model.layers, self.mesh.stages, self.plan.stage_layers)
+        object.__setattr__(self, "stage_layers", layers)
+
+    @property
+    def dense_tp(self) -> int:
+        """TP size of dense feed-forward layers."""
+        return self.plan.dense_tp or self.mesh.tp
+
+    @property
+    def always_picked(self) -> range:
+        """Experts that every token picks: the shared ones, where they are routed too."""
+        routed = self.model.experts or 0
+        return range(routed, routed + (self.model.shared_experts if self.plan.shared_routed else 0))
+
+    def placement_of(self, layer: int) -> Placement:
+        """Expert placement of a MoE layer.
+
+        Raises:
+            ConfigError: when the model has no experts.
+        """
+        for number, placement in self.layer_placements:
+            if number == layer:
+                return placement
+        if self.placement is None:
+            raise ConfigError(
+                "model.experts", None, "is needed to place experts", "give model.experts and model.top_k"
+            )
+        return self.placement
+
+    def layers_of(self, stage: int) -> range:
+        """Layers of a stage, counted from 1."""
+        first = sum(self.stage_layers[:stage]) + 1
+        return range(first, first + self.stage_layers[stage])
+
+    def stage_of_layer(self, layer: int) -> int:
+        """The stage that a layer, counted from 1, is in.
+
+        Raises:
+            ConfigError: when there is no such layer.
+        """
+        for stage, last in enumerate(accumulate(self.stage_layers)):
+            if 1 <= layer <= last:
+                return stage
+        raise ConfigError(
+            "layer", layer, f"must be from 1 to {self.model.layers}", f"try {self.model.layers}"
+        )
+
+
+def placed_experts(model: ModelSpec, plan: Plan) -> int:
+    """Experts that take slots: the routed ones, and the shared ones when they are routed too.
+
+    Expert numbers from ``model.experts`` on are the shared ones.
+
+    Raises:
+        ConfigError: when shared experts are to be routed and the model has none, or they differ in width.
+    """
+    experts = model.need("experts", "place experts")
+    if not plan.shared_routed:
+        return experts
+    if not model.shared_experts:
+        raise ConfigError(
+            "mesh.shared_routed", True, "needs a shared expert, and the model has none", "drop it"
+        )
+    if model.shared_hidden != model.shared_experts * model.need("expert_hidden", "place experts"):
+        raise ConfigError(
+            "mesh.shared_routed",
+            True,
+            f"needs shared experts as wide as the routed ({model.expert_hidden}), not {model.shared_hidden}",
+            "drop it",
+        )
+    return experts + model.shared_experts
+
+
+def check_moe_layer(layer: int, model: ModelSpec) -> int:
+    """A layer, when it has experts and so may have a slot table of its own.
+
+    Raises:
+        ConfigError: when it is dense, or not there.
+    """
+    if not (1 <= layer <= model.layers and model.is_moe(layer)):
+        raise ConfigError(
+            f"placement.slots_by_layer.{layer}",
+            "a table",
+            f"is for a layer without experts, or outside 1 to {model.layers}",
+            "number MoE layers from 1",
+        )
+    return layer
+
+
+def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Layers of each stage: as given, else evenly, the first stages taking one more each.
+
+    >>> split_layers(61, 4, None)
+    (16, 15, 15, 15)
+
+    Raises:
+        ConfigError: when a stage would be empty, or given sizes do not add up.
+    """
+    if given is not None:
+        if len(given) != stages or sum(given) != layers:
+            raise ConfigError(
+                "mesh.stage_layers",
+                list(given),
+                f"must list {stages} stages that add up to {layers} layers",
+                "mend the list, or leave it out for an even split",
+            )
+        return given
+    if stages > layers:
+        raise ConfigError(
+            "mesh.pp",
+            stages,
+            f"is more stages than the model's {layers} layers",
+            f"try {layers} or fewer stages",
+        )
+    share, extra = divmod(layers, stages)
+    return (share + 1,) * extra + (share,) * (stages - extra)
+
+
+def _check_plan(plan: Plan, mesh: Mesh) -> None:
+    if plan.dense_tp not in (None, 1, mesh.tp):
+        raise ConfigError(
+            "mesh.dense_tp", plan.dense_tp, f"must be 1 or the mesh's tp = {mesh.tp}", f"try {mesh.tp}"
+        )
+    if plan.contract is Contract.TP and (mesh.etp != mesh.tp or mesh.ep != 1):
+        raise ConfigError(
+            "mesh.contract",
+            "tp",
+            f"slices experts over tp: it needs ep = 1 and etp = tp = {mesh.tp}",
+            f"drop ep = {mesh.ep} and etp = {mesh.etp}, or take contract = 'ep'",
+        )
+
+
+def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
+    """DCP takes over ranks of a TP group that would otherwise hold copies of one KV head.
+
+    vLLM: dcp divides tp, and lies in 1 to tp / H for H KV heads (MLA: H = 1). Where no model says H, the
+    rest of the rule holds.
+    """
+    dcp, tp = plan.dcp, mesh.tp
+    if dcp == 1:
+        return
+    if tp % dcp:
+        fix = f"try {listed(divisors(tp))} (vLLM: --decode-context-parallel-size)"
+        raise ConfigError("mesh.dcp", dcp, f"must divide tp = {tp}, whose ranks it is carved from", fix)
+    if plan.decode_attention is DecodeAttention.PASS_KV:
+        raise ConfigError(
+            "mesh.decode_attention",
+            "pass_kv",
+            f"moves K/V, but with dcp = {dcp} the queries are gathered",
+            "try 'pass_q', or dcp = 1",
+        )
+    kv_heads = None if model is None else 1 if model.mla else model.kv_heads
+    copies = dcp if kv_heads is None else max(1, tp // kv_heads)
+    if copies % dcp:
+        raise ConfigError(
+            "mesh.dcp",
+            dcp,
+            f"cannot shard this cache: with tp {tp} each of the {kv_heads} KV heads stands on "
+            f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
+            f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
+        )
+
+
+def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
+    """TP must divide the query heads; KV heads split over it or are replicated evenly."""
+    tp = mesh.tp
+    if model.heads is not None and model.heads % tp:
+        tries = listed(divisors(model.heads))
+        raise ConfigError(
+            "mesh.tp", tp, f"must divide the model's {model.heads} attention heads", f"try {tries}"
+        )
+    kv_heads = model.kv_heads
+    if kv_heads is None or model.mla:
+        return
+    if (tp % kv_heads if kv_heads < tp else kv_heads % tp) != 0:
+        choices = [
+            size for size in divisors(model.heads or kv_heads) if kv_heads % size == 0 or size % kv_heads == 0
+        ]
+        raise ConfigError(
+            "mesh.tp",
+            tp,
+            f"must divide the model's {kv_heads} KV heads, or be a multiple of them",
+            f"try {listed(choices)}",
+        )
+
+
+def _check_placements(deployment: Deployment, experts: int) -> None:
+    """Placements hold the model's experts on the mesh's EP ranks; those of single layers name MoE layers."""
+    model, ep = deployment.model, deployment.mesh.ep
+    for layer, _ in deployment.layer_placements:
+        check_moe_layer(layer, model)
+    given = [placement for _, placement in deployment.layer_placements]
+    for placement in [*given, *([] if deployment.placement is None else [deployment.placement])]:
+        if (placement.experts, placement.ep) != (experts, ep):
+            raise ConfigError(
+                "placement",
+                f"{placement.experts} experts on {placement.ep} EP ranks",
+                f"must hold the model's {experts} experts on the mesh's {ep} EP ranks",
+                "give a placement of that size, or none for a linear one",
+            )

@@ -1,0 +1,98 @@
+"""Scenarios as plain tables and as TOML, every key written; ``read`` is the way back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from tracer.scenario.deployment import Deployment
+from tracer.scenario.read import DTYPE_KEYS, PLAN_KEYS, SIZES, TOKEN_KEYS
+
+if TYPE_CHECKING:
+    from tracer.mesh.cluster import Cluster
+    from tracer.scenario.deployment import BareDeployment
+    from tracer.scenario.token import Phase, Token
+
+Table = dict[str, Any]
+
+
+def tables_of(
+    deployment: BareDeployment,
+    token: Token,
+    phase: Phase,
+    picks: tuple[tuple[int, tuple[int, ...]], ...],
+    seed: int,
+) -> Table:
+    """A deployment and a question as JSON values, every key present."""
+    mesh, placed = deployment.mesh, deployment if isinstance(deployment, Deployment) else None
+    return {
+        "schema": 1,
+        "name": deployment.name,
+        "source": deployment.source,
+        "phase": str(phase),
+        "seed": seed,
+        "cluster": _cluster_table(deployment.cluster),
+        "model": None if placed is None else placed.model.to_dict(),
+        "mesh": {
+            "order": "-".join(mesh.dense.names),
+            **{axis: mesh.size_of(axis) for axis in SIZES},
+            "expert_order": mesh.expert_order,
+            "strict": mesh.strict,
+            **{key: _plain(getattr(deployment.plan, key)) for key in PLAN_KEYS},
+        },
+        "placement": None if placed is None else _placement_table(placed),
+        "dtype": {key: _plain(getattr(deployment.dtype, key)) for key in DTYPE_KEYS},
+        "token": {key: getattr(token, key) for key in TOKEN_KEYS},
+        "picks": {str(layer): list(experts) for layer, experts in picks},
+    }
+
+
+def toml_of(tables: Table) -> str:
+    """Tables as TOML; keys without a value are left out."""
+    import tomli_w
+
+    return tomli_w.dumps(_without_nulls(tables))
+
+
+def _cluster_table(cluster: Cluster) -> Table:
+    return {
+        "nodes": cluster.nodes,
+        "gpus_per_node": cluster.gpus_per_node,
+        "nodes_per_island": cluster.nodes_per_island,
+        "hardware": cluster.hardware,
+        "nvlink_bytes_per_s": cluster.nvlink.bytes_per_s,
+        "nvlink_latency_s": cluster.nvlink.latency_s,
+        "ib_bytes_per_s": cluster.ib.bytes_per_s,
+        "ib_latency_s": cluster.ib.latency_s,
+        "placement": None if cluster.placement is None else [list(pair) for pair in cluster.placement],
+    }
+
+
+def _placement_table(deployment: Deployment) -> Table | None:
+    placement = deployment.placement
+    if placement is None:
+        return None
+    return {
+        "kind": str(placement.kind),
+        "remainder": str(placement.remainder),
+        "slots": None if placement.slots is None else list(placement.slots),
+        "slots_by_layer": {
+            str(layer): list(entry.slots or ()) for layer, entry in deployment.layer_placements
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+def _without_nulls(table: Table) -> Table:
+    kept = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            value = _without_nulls(value) or None
+        if value is not None:
+            kept[key] = value
+    return kept
