@@ -58,6 +58,7 @@ COMMANDS = [
     ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
     ("fits", "fits six-cuts"),
     ("rank", "rank six-cuts-decode 11"),
+    ("run", f"run {Path(__file__).parent}/data/runs/kineto-ddp2.json.gz"),
 ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tracer.errors import MAX_SIZE, ConfigError
+from tracer.frameworks.unread import Unread, unread_error
 
 MAX_ITEMS = 4096
 
@@ -28,7 +29,8 @@ class Flag:
     ``dest`` is the framework's own name for it; ``spellings[0]`` is the flag that messages use. ``keys``
     are the dotted keys of the framework's configuration files, besides ``dest`` and the spellings.
     ``low`` bounds an INT (``high`` is 10^9); ``choices`` bounds a TEXT. A SWITCH takes no value; an
-    ON_OFF takes none, ``--no-`` before it, or a true or false after it.
+    ON_OFF takes none, ``--no-`` before it, or a true or false after it. ``shapes`` is False for a port, a
+    node rank, a path: its value is never asked for where a variable holds it.
     """
 
     dest: str
@@ -38,6 +40,7 @@ class Flag:
     low: int = 1
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    shapes: bool = True
 
     @property
     def name(self) -> str:
@@ -71,6 +74,8 @@ def convert(flag: Flag, value: object) -> object:
     """
     if value is None:
         return None
+    if isinstance(value, Unread):
+        return _unread(flag, value)
     if flag.kind is Kind.INT:
         return _whole(flag, value)
     if flag.kind is Kind.INTS:
@@ -83,6 +88,13 @@ def convert(flag: Flag, value: object) -> object:
     if flag.kind is Kind.TEXT:
         return _word(flag, value)
     return _truth(flag, value)
+
+
+def _unread(flag: Flag, value: Unread) -> object:
+    """A value that a variable holds: asked for where it shapes the mesh, else one that always passes."""
+    if flag.shapes:
+        raise unread_error(flag.name, value)
+    return flag.low if flag.kind is Kind.INT else str(value) if flag.kind is Kind.TEXT else None
 
 
 def _whole(flag: Flag, value: object) -> int:

@@ -9,17 +9,23 @@ from dataclasses import dataclass, field
 from tracer.errors import ConfigError
 from tracer.frameworks.flags import Dialect, Flag, Kind, convert
 from tracer.frameworks.notes import Note
+from tracer.frameworks.unread import Unread
 
+MAX_VALUES = 5_000
 _NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?$")
 
 
 @dataclass(slots=True)
 class Parsed:
-    """What was read: values by dest, flags not in the table, and remarks."""
+    """What was read: values by dest, flags not in the table, and remarks.
+
+    ``strays`` are whole words that a variable holds which nothing sets: they may be flags.
+    """
 
     values: dict[str, object] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    strays: list[Unread] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +80,25 @@ def parse(words: Sequence[str], table: FlagTable) -> Parsed:
         ConfigError: for a flag without its value, or a value of the wrong kind.
     """
     parsed = Parsed()
-    place = 0
+    place, passed_over = 0, 0
     while place < len(words):
         word = words[place]
         place += 1
         if not word.startswith("-") or word in ("-", "--") or _NEGATIVE_NUMBER.match(word):
+            # A word after a flag that is not known is most likely its value.
+            if isinstance(word, Unread) and len(parsed.unknown) == passed_over:
+                parsed.strays.append(word)
+            passed_over = len(parsed.unknown)
             continue
-        place += _read_flag(word, words[place:], table, parsed)
+        passed_over = len(parsed.unknown)
+        place += _read_flag(word, words[place : place + MAX_VALUES], table, parsed)
     return parsed
 
 
 def _read_flag(word: str, rest: Sequence[str], table: FlagTable, parsed: Parsed) -> int:
     """Read one flag; how many of the following words it took."""
     name, equals, attached = word.partition("=")
-    value = attached if equals else None
+    value = (Unread(attached, word.missing) if isinstance(word, Unread) else attached) if equals else None
     found = table.find(name)
     if found is None and value is None and table.dialect.attached and not word.startswith("--"):
         found, value = table.find(word[:2]), word[2:] or None

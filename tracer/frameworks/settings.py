@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note
+from tracer.frameworks.other_flags import OtherFlags
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ class Framework:
 
     ``read`` raises :class:`~tracer.frameworks.notes.Refusal` where the framework would refuse.
     ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
+    ``others`` lists its other flags, with the release that they were read from. ``config_decides`` is for
+    a framework whose configuration file sets the sizes where the line does not.
     """
 
     name: str
@@ -182,3 +185,5 @@ class Framework:
     dialect: Dialect
     read: Callable[[Request], Reading]
     file_wins: bool = False
+    others: OtherFlags = field(default_factory=OtherFlags)
+    config_decides: bool = True

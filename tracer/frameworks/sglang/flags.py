@@ -28,10 +28,10 @@ FLAGS = (
     Flag("ep_num_redundant_experts", ("--ep-num-redundant-experts",), default=0, low=0),
     Flag("enable_elastic_ep", ("--elastic-ep-backend",), Kind.TEXT),
     Flag("nnodes", ("--nnodes",), default=1),
-    Flag("node_rank", ("--node-rank",), default=0, low=0),
-    Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0),
-    Flag("gpu_id_step", ("--gpu-id-step",), default=1),
-    Flag("config_file", ("--config",), Kind.TEXT),
+    Flag("node_rank", ("--node-rank",), default=0, low=0, shapes=False),
+    Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0, shapes=False),
+    Flag("gpu_id_step", ("--gpu-id-step",), default=1, shapes=False),
+    Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
 )
 
 EP_SPANNING_BACKENDS = (

@@ -52,7 +52,7 @@ FLAGS = (
     Flag("pp_partition", ("--pp_partition",), Kind.INTS),
     Flag("dwdp_config", ("--dwdp_config",), Kind.JSON),
     Flag("moe_config", ("--moe_config",), Kind.JSON),
-    Flag("config_file", ("--config", "--extra_llm_api_options"), Kind.TEXT),
+    Flag("config_file", ("--config", "--extra_llm_api_options"), Kind.TEXT, shapes=False),
 )
 
 CP_TYPES = ("ULYSSES", "STAR", "RING", "HELIX", "ATTN2D")
