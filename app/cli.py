@@ -21,6 +21,7 @@ COMMANDS = {
     "eplb": "app.commands.batch.eplb:eplb_command",
     "export": "app.commands.export:export_command",
     "fits": "app.commands.fits:fits_command",
+    "flags": "app.commands.flags:flags_command",
     "from": "app.commands.from_:from_command",
     "generate": "app.commands.decode.generate:generate_command",
     "groups": "app.commands.groups:groups_command",

@@ -143,7 +143,7 @@ def _first(meshes: list[LaunchedMesh]) -> Layout:
 def _layout_of(process: Process, asked: Asked) -> Layout:
     """The layout of one process."""
     known = framework(process.framework)
-    table = FlagTable(known.flags, known.dialect)
+    table = FlagTable(known.flags, known.dialect, known.others.names)
     parsed = gathered(process, table, known, asked.file, asked.strict)
     gpus = _gpus(asked.gpus, process)
     per_node = _per_node(asked.gpus_per_node, process, parsed)

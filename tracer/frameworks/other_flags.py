@@ -31,6 +31,13 @@ class OtherFlags:
     shapes_nothing: frozenset[str] = frozenset()
     not_modelled: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Every flag of the list; sections that end in ``.*`` are left out."""
+        return frozenset(
+            name for name in (*self.shapes_nothing, *self.not_modelled) if not name.endswith(".*")
+        )
+
     def passes_over(self, name: str) -> bool:
         """Whether a flag, or a dotted key of a file, is known to shape nothing."""
         bare = plain(name)

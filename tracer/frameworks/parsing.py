@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
@@ -12,6 +12,7 @@ from tracer.frameworks.notes import Note
 from tracer.frameworks.unread import Unread
 
 MAX_VALUES = 5_000
+SHORTEST_PREFIX = len("--pp")
 _NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?$")
 
 
@@ -30,10 +31,11 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class FlagTable:
-    """A framework's flags, found by spelling."""
+    """A framework's flags, found by spelling; ``others`` are its flags that shape nothing."""
 
     flags: Sequence[Flag]
     dialect: Dialect
+    others: Collection[str] = ()
     by_spelling: Mapping[str, Flag] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,15 +51,31 @@ class FlagTable:
         return {flag.dest: flag for flag in self.flags}
 
     def find(self, word: str) -> tuple[Flag, str] | None:
-        """The flag a word spells and the spelling it stands for; None when there is none."""
+        """The flag a word spells and the spelling it stands for; None when there is none.
+
+        Raises:
+            ConfigError: for the beginning of a flag that shapes the mesh, where the framework's parser takes
+                no abbreviations or another flag begins like it too.
+        """
         spelling = self.plain(word)
         if spelling in self.by_spelling:
             return self.by_spelling[spelling], spelling
-        if self.dialect.abbreviations and len(word) > 4 and word.startswith("--"):
-            fits = [known for known in self.by_spelling if known.startswith(spelling)]
-            if len({self.by_spelling[known].dest for known in fits}) == 1:
-                return self.by_spelling[fits[0]], fits[0]
-        return None
+        if len(word) < SHORTEST_PREFIX or not word.startswith("--") or spelling in self.others:
+            return None
+        fits = [known for known in self.by_spelling if known.startswith(spelling)]
+        if not fits:
+            return None
+        alike = [known for known in self.others if known.startswith(spelling)]
+        if self.dialect.scripts_add_flags:
+            return None
+        if not self.dialect.abbreviations:
+            raise ConfigError(
+                word, None, "is not a flag, and abbreviations are not taken", f"write {fits[0]}"
+            )
+        if alike or len({self.by_spelling[known].dest for known in fits}) > 1:
+            rule = f"is ambiguous: it could be {', '.join(sorted([*fits, *alike])[:6])}"
+            raise ConfigError(word, None, rule, f"write {fits[0]} in full")
+        return self.by_spelling[fits[0]], fits[0]
 
     def nearest(self, word: str) -> str | None:
         """A known flag that differs from a word only in ``-`` and ``_``, a stuck number, or few letters."""
@@ -121,6 +139,10 @@ def _take(flag: Flag, name: str, value: str | None, rest: Sequence[str], parsed:
         if value is None and flag.kind is Kind.ON_OFF and rest and rest[0].lower() in ("true", "false"):
             value, taken = rest[0], 1
         parsed.values[flag.dest] = True if value is None else convert(flag, value)
+        return taken
+    if flag.kind is Kind.FILE and value is None:
+        value, taken = (rest[0], 1) if rest and not rest[0].startswith("-") else (None, 0)
+        parsed.values[flag.dest] = value
         return taken
     if flag.kind is Kind.INTS and value is None:
         items = _until_flag(rest)

@@ -79,7 +79,7 @@ def _framework(keys: list[str], name: str) -> str:
         )
     for known in FRAMEWORKS:
         loaded = framework(known)
-        table = known_keys(FlagTable(loaded.flags, loaded.dialect))
+        table = known_keys(FlagTable(loaded.flags, loaded.dialect, loaded.others.names))
         shaping = {key for key, flag in table.items() if flag.shapes and flag.dest != "config_file"}
         scores[known] = scores.get(known, 0) + len(shaping & {key.replace("-", "_") for key in keys})
     best = max(scores.values(), default=0)

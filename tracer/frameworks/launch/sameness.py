@@ -57,7 +57,7 @@ def shaping_values(process: Process) -> dict[str, object]:
         ConfigError: for a value of the wrong kind.
     """
     known = framework(process.framework)
-    table = FlagTable(known.flags, known.dialect)
+    table = FlagTable(known.flags, known.dialect, known.others.names)
     values = dict(parse(process.words, table).values)
     if process.tables is not None:
         found = settings_from(process.tables, table).values

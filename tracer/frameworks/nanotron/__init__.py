@@ -5,7 +5,7 @@ Source: ``src/nanotron/parallel/context.py`` (ParallelContext), read at 2411b022
 
 from tracer.frameworks.flags import Dialect
 from tracer.frameworks.nanotron.flags import FLAGS
-from tracer.frameworks.nanotron.mesh import read
+from tracer.frameworks.nanotron.mesh import read, write
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 
@@ -16,4 +16,5 @@ FRAMEWORK = Framework(
     Dialect(underscores=True, attached=False),
     read,
     others=read_other_flags(__name__),
+    write=write,
 )

@@ -9,8 +9,14 @@ from tracer.frameworks.flags import Dialect
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.sglang.flags import FLAGS
-from tracer.frameworks.sglang.mesh import read
+from tracer.frameworks.sglang.mesh import read, write
 
 FRAMEWORK = Framework(
-    "sglang", "SGLang", FLAGS, Dialect(abbreviations=True), read, others=read_other_flags(__name__)
+    "sglang",
+    "SGLang",
+    FLAGS,
+    Dialect(abbreviations=True),
+    read,
+    others=read_other_flags(__name__),
+    write=write,
 )

@@ -20,11 +20,14 @@ from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
 from tracer.frameworks.sglang.sizes import Sizes, resolve
+from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
     from tracer.scenario.placement import Placement
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -58,6 +61,24 @@ def read(request: Request) -> Reading:
         _placement(request, sizes),
         (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned, *staged),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """SGLang's flags for a mesh: attention's TP, CP and DP multiply to ``--tp-size``."""
+    words = ["--tp-size", str(mesh.tp * mesh.cp * mesh.dp)]
+    words += ["--pp-size", str(mesh.stages)] if mesh.stages > 1 else []
+    words += ["--attn-dp-size", str(mesh.dp)] if mesh.dp > 1 else []
+    words += ["--attn-cp-size", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["--dcp-size", str(plan.dcp)] if plan.dcp > 1 else []
+    words += ["--ep-size", str(mesh.ep)] if mesh.ep > 1 else []
+    words += ["--moe-dp-size", str(mesh.edp)] if mesh.edp > 1 else []
+    words += ["--moe-dense-tp-size", "1"] if plan.dense_tp == 1 else []
+    if plan.contract is Contract.DWDP:
+        words += ["--dwdp-size", str(mesh.ep)]
+    elif plan.contract is Contract.EP:
+        slow = plan.dispatch is DispatchMode.LOW_LATENCY
+        words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if slow else "normal"]
+    return words
 
 
 def _check_world(request: Request, sizes: Sizes) -> None:

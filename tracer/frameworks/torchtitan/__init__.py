@@ -8,7 +8,7 @@ from tracer.frameworks.flags import Dialect
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.torchtitan.flags import FLAGS
-from tracer.frameworks.torchtitan.mesh import read
+from tracer.frameworks.torchtitan.mesh import read, write
 
 FRAMEWORK = Framework(
     "torchtitan",
@@ -17,4 +17,5 @@ FRAMEWORK = Framework(
     Dialect(underscores=True, attached=False),
     read,
     others=read_other_flags(__name__),
+    write=write,
 )

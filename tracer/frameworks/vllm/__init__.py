@@ -9,7 +9,7 @@ from tracer.frameworks.flags import Dialect
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.vllm.flags import FLAGS
-from tracer.frameworks.vllm.mesh import read
+from tracer.frameworks.vllm.mesh import read, write
 
 FRAMEWORK = Framework(
     "vllm",
@@ -18,4 +18,5 @@ FRAMEWORK = Framework(
     Dialect(abbreviations=True, underscores=True),
     read,
     others=read_other_flags(__name__),
+    write=write,
 )
