@@ -84,12 +84,11 @@ def _load_if_possible(name: str) -> None:
 
 
 def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
-    """The scenario of a test, which has a model: a trip asks for one."""
     return cast("Scenario", _engine("scenario.scenario").with_model(_bare_scenario(source, folder)))
 
 
 def _bare_scenario(source: ScenarioSource, folder: Path) -> BareScenario:
-    """The scenario of a test, with a model or without: groups alone need none."""
+    """The scenario of a source, with or without a model."""
     if isinstance(source, Mapping):
         return cast("BareScenario", _engine("scenario.scenario").BareScenario.from_dict(source))
     if isinstance(source, str | Path):

@@ -140,7 +140,7 @@ def test_several_meshes_are_all_shown_and_one_is_saved(tmp_path: Path) -> None:
     refused = run(from_command, str(file), "--save", str(saved))
     assert "are several meshes, and a scenario is one; add --role prefill" in str(refused.exception)
     assert run(from_command, str(file), "--role", "decode", "--save", str(saved)).exit_code == 0
-    assert load_bare_scenario(saved).mesh.size_of("ep") == 8
+    assert load_bare_scenario(saved).mesh.ep == 8
 
 
 def test_a_configuration_file_beside_its_flags(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_here_documents_are_files_that_a_launch_reads() -> None:
         "trtllm-serve m --extra_llm_api_options ./conf/extra.yml"
     )
     layout = from_line(text)
-    assert layout.scenario.mesh.size_of("dp") == 4
+    assert layout.scenario.mesh.dp == 4
     quoted = text.replace("<<EOF", "<<'EOF'")
     with pytest.raises(ConfigError, match=r"--tp_size='\$TP' is a shell variable"):
         from_line(quoted)
@@ -223,8 +223,8 @@ def test_what_shapes_nothing_is_never_asked_for(line: str) -> None:
 
 def test_a_branch_is_settled_by_the_caller() -> None:
     line = 'A=(-tp 2)\nif [ $EP = 1 ]; then A+=(-ep); fi\nvllm serve m -dp 2 "${A[@]}"'
-    assert from_line(line, settings={"EP": "1"}).scenario.mesh.size_of("ep") == 4
-    assert from_line(line, settings={"EP": "0"}).scenario.mesh.size_of("ep") == 1
+    assert from_line(line, settings={"EP": "1"}).scenario.mesh.ep == 4
+    assert from_line(line, settings={"EP": "0"}).scenario.mesh.ep == 1
 
 
 def test_slurm_headers_give_the_nodes() -> None:

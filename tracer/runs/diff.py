@@ -128,7 +128,7 @@ def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
     """The collective behind a hop; its elements follow from the rows of one rank."""
     axis = hop.axis or ""
     hidden = scenario.model.hidden or 0
-    tp = scenario.mesh.size_of("tp")
+    tp = scenario.mesh.tp
     split = scenario.plan.sp != "off"
     rows = scenario.decode_landing.rows_per_rank if scenario.decodes else scenario.landing.tokens_per_rank
     whole = rows * tp * hidden
@@ -142,7 +142,7 @@ def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
     }  # fmt: skip
     gathers = scenario.plan.contract == "ag_rs"
     sent = (rows if split else rows * tp) * hidden
-    group = scenario.mesh.size_of("ep") * scenario.mesh.size_of("etp")
+    group = scenario.mesh.dispatch_size
     copies = (scenario.model.top_k or 1) + len(scenario.always_picked)
     exchange = sent * group if gathers else sent * copies
     kinds[HopKind.DISPATCH] = (OpKind.ALL_GATHER if gathers else OpKind.ALL_TO_ALL, exchange)

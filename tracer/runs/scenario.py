@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
-from tracer.scenario.scenario import Scenario
+from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
     from tracer.runs.layout import RecoveredLayout
@@ -14,7 +14,7 @@ _HEAD_DIM = 128
 _VOCABULARY = 128_000
 
 
-def to_scenario(layout: RecoveredLayout) -> tuple[Scenario, list[str]]:
+def to_scenario(layout: RecoveredLayout) -> tuple[BareScenario, list[str]]:
     """The scenario, and what in it is assumed because no recording holds it.
 
     Without a hidden size there is no model in it: it tells the mesh alone.
@@ -38,12 +38,12 @@ def to_scenario(layout: RecoveredLayout) -> tuple[Scenario, list[str]]:
         tables["cluster"] = {"gpus_per_node": layout.gpus_per_node, "nodes": layout.nodes}
     assumed: list[str] = []
     if layout.shapes.hidden is not None:
-        tables["model"], assumed = _model(layout)
+        tables["model"], assumed = _model(layout, layout.shapes.hidden)
         if layout.shapes.rows:
             shares = layout.sizes["tp"] if layout.shapes.sequence_parallel else 1
             tables["token"] = {"prompt": layout.shapes.rows * shares * layout.sizes["cp"]}
         tables["dtype"] = _dtypes(layout)
-    return Scenario.from_dict(tables), assumed
+    return BareScenario.from_dict(tables), assumed
 
 
 def _plan(layout: RecoveredLayout) -> dict[str, Any]:
@@ -63,21 +63,20 @@ def _plan(layout: RecoveredLayout) -> dict[str, Any]:
     return plan
 
 
-def _model(layout: RecoveredLayout) -> tuple[dict[str, Any], list[str]]:
+def _model(layout: RecoveredLayout, hidden: int) -> tuple[dict[str, Any], list[str]]:
     """The model table; heads, widths and the vocabulary are no part of a recording."""
     shapes, tp = layout.shapes, layout.sizes["tp"]
-    assert shapes.hidden is not None
-    heads = max(1, shapes.hidden // _HEAD_DIM)
+    heads = max(1, hidden // _HEAD_DIM)
     heads = -(-heads // tp) * tp
     least = layout.sizes["pp"] * (layout.chunks or 1)
     model: dict[str, Any] = {
-        "layers": layout.layers or least, "hidden": shapes.hidden, "heads": heads, "head_dim": _HEAD_DIM,
+        "layers": layout.layers or least, "hidden": hidden, "heads": heads, "head_dim": _HEAD_DIM,
         "vocab": -(-_VOCABULARY // tp) * tp,
     }  # fmt: skip
     assumed = ["heads", "head_dim", "vocab"] + ([] if layout.layers else ["layers"])
     ep = layout.sizes["ep"]
     if shapes.experts and shapes.experts % ep == 0:
-        model |= {"experts": shapes.experts, "top_k": shapes.top_k or 1, "expert_hidden": shapes.hidden}
+        model |= {"experts": shapes.experts, "top_k": shapes.top_k or 1, "expert_hidden": hidden}
         assumed += ["expert_hidden"] + ([] if shapes.top_k else ["top_k"])
         if shapes.shared_expert:
             model["shared_experts"] = 1

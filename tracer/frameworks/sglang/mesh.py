@@ -65,7 +65,7 @@ def read(request: Request) -> Reading:
 
 def write(mesh: Mesh, plan: Plan) -> list[str]:
     """SGLang's flags for a mesh: attention's TP, CP and DP multiply to ``--tp-size``."""
-    words = ["--tp-size", str(mesh.tp * mesh.cp * mesh.dp)]
+    words = ["--tp-size", str(mesh.replica_size * mesh.dp)]
     words += ["--pp-size", str(mesh.stages)] if mesh.stages > 1 else []
     words += ["--attn-dp-size", str(mesh.dp)] if mesh.dp > 1 else []
     words += ["--attn-cp-size", str(mesh.cp)] if mesh.cp > 1 else []
