@@ -1,8 +1,8 @@
 """Expected copies of one token's dispatch under uniform picks: exact sums, no sampling.
 
 Averaged over the homes of the dispatch groups; combine mirrors dispatch in copies. The forms are those
-of the counting rules: p(e_island) an IB copy, p(e_gpu) a copy inside an island, and Σ p(e_gpu) over IB
-for an island where the home has no relay.
+of the counting rules: p(e_domain) an IB copy, p(e_gpu) a copy inside an NVLink domain, and Σ p(e_gpu) over
+IB for a domain where the home has no relay.
 
 Replicas that tie take turns by token position, so with them a copy is expected over all positions. A batch
 whose positions are no multiple of the turns, or a single token, moves a little more or less.
@@ -39,11 +39,12 @@ RANK_WORK = 64
 
 @dataclass(frozen=True, slots=True)
 class DispatchCopies:
-    """Expected copies a token (of one source rank) by link and by how much is de-duplicated.
+    """Expected copies per token (of one source rank) by link and by how much is de-duplicated.
 
-    ``nvlink`` and ``ib`` are what moves through relays, one copy a GPU and one a remote island.
-    ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other islands (no relay);
-    ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between islands.
+    ``nvlink`` and ``ib`` are what moves through relays, one copy per GPU and one per remote NVLink domain.
+    ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other NVLink domains (no relay);
+    ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between NVLink
+    domains.
     """
 
     nvlink: float
@@ -66,7 +67,7 @@ NO_COPIES = DispatchCopies(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A dispatch group: island, index and EP rank of each member."""
+    """A dispatch group: NVLink domain, index and EP rank of each member."""
 
     nvlink_domains: tuple[int, ...]
     indices: tuple[int, ...]
@@ -114,7 +115,7 @@ def stage_groups(scenario: Scenario, stage: int) -> Int64s:
 def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
     """One of the groups ``[groups, members]`` of each kind, with how many there are.
 
-    Groups are alike when one is the other moved along by whole islands.
+    Groups are alike when one is the other moved along by whole NVLink domains.
     """
     nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
@@ -128,7 +129,7 @@ def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
 
 
 def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
-    """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
+    """Groups that look alike (NVLink domains renumbered in order of appearance), with how many there are."""
     shapes: dict[_Group, int] = {}
     for row, times in groups_alike(scenario, ranks):
         numbers: dict[int, int] = {}
@@ -249,7 +250,7 @@ def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> 
 
 
 def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
-    """(messages a token, those between islands) without de-duplication, averaged over a layer's homes.
+    """(messages per token, those between NVLink domains) without de-duplication, mean of a layer's homes.
 
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """

@@ -81,7 +81,7 @@ def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
 
 
 def average_copies(scenario: Scenario) -> DispatchCopies:
-    """Expected copies a token, averaged over the MoE layers (stages and placements may differ)."""
+    """Expected copies per token, averaged over the MoE layers (stages and placements may differ)."""
     total = NO_COPIES
     for layer, share in _distinct_layers(scenario).items():
         total += expected_copies(scenario, layer).scaled(share)
@@ -89,7 +89,7 @@ def average_copies(scenario: Scenario) -> DispatchCopies:
 
 
 def average_messages(scenario: Scenario) -> tuple[float, float]:
-    """Expected messages a token without de-duplication, and those between islands; as above."""
+    """Expected messages per token without de-duplication, and those between NVLink domains; as above."""
     messages = crossing = 0.0
     for layer, share in _distinct_layers(scenario).items():
         every, between = expected_messages(scenario, layer)

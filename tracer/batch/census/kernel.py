@@ -1,8 +1,8 @@
 """The compiled inner loop of the census: picks in; copies by GPU and by island and picks by expert out.
 
-For each token the k picks index a table of bit masks (one bit a GPU of the dispatch group, any number of
+For each token the k picks index a table of bit masks (one bit per GPU of the dispatch group, any number of
 64-bit words) that are ORed together: a set bit is one copy, however many picks lead to it. Masks are
-counted in bit planes a source run; folded onto one bit an island they count copies by island the same
+counted in bit planes per source run; folded onto one bit per island they count copies by island the same
 way. k stands in the type of a tuple, so it is fixed when the kernel is compiled for a large batch; small
 ones share one compilation for all k. What is compiled is kept on disk.
 """
