@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
-    from tracer.runs.recording import Recording
+    from tracer.runs.reading.recording import Recording
     from tracer.scenario.scenario import BareScenario, Scenario
     from tracer.trip.trip import Trip
 
