@@ -134,9 +134,9 @@ def assert_run_matches(run: RunSource, scenario: ScenarioSource) -> None:
     __tracebackhide__ = True
     recording = run
     if isinstance(run, str | Path):
-        recording = _engine("runs.files").read_run([run])
+        recording = _engine("runs.reading.files").read_run([run])
     elif isinstance(run, list | tuple):
-        recording = _engine("runs.files").read_run(run)
+        recording = _engine("runs.reading.files").read_run(run)
     reference = _engine("runs.against").against_scenario(_bare_scenario(scenario, Path()))
     report = _engine("runs.report")
     problems = report.run_problems(report.examine(recording, reference))
