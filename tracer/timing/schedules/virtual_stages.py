@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_seconds
+from tracer.errors import ConfigError, finite_number
 from tracer.timing.schedules.pipeline import Pipeline, check_table
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run_chunks(
         ConfigError: for an empty or ragged table, a time that is not above 0, or chunks without a stage.
     """
     table = check_table(seconds)
-    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     if len(stage_of) != len(table) or sorted(set(stage_of)) != list(range(max(stage_of, default=-1) + 1)):
         rule = f"must give each of {len(table)} chunks a stage, none left out"
         raise ConfigError("pipeline.stage_of", list(stage_of), rule, f"try {list(range(len(table)))}")
