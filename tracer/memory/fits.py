@@ -167,8 +167,9 @@ def fits_text(fits: Fits) -> str:
     """The table, the fullest GPU, what a replica keeps, and what is not counted."""
     scenario, memory = fits.scenario, format_bytes(fits.hbm_bytes)
     part = "" if fits.usable_bytes == fits.hbm_bytes else f", {format_bytes(fits.usable_bytes)} of it usable"
+    hardware = scenario.cluster.hardware or "GPUs stated by hand"
     lines = [
-        f"{scenario.name or 'scenario'} on {scenario.cluster.hardware}: {memory} a GPU{part}",
+        f"{scenario.name or 'scenario'} on {hardware}: {memory} a GPU{part}",
         mesh_line(scenario),
         "",
         *text_table(_COLUMNS, [_cells(fits, row) for row in fits.stages]),

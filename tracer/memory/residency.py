@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, left, text_table
-from tracer.errors import ConfigError
 from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share
@@ -162,12 +161,9 @@ def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
 
 
 def hbm_bytes(scenario: Scenario) -> int | None:
-    """Memory of the scenario's GPU, None where no hardware is named or no source states it."""
-    if scenario.cluster.hardware is None:
-        return None
-    from tracer.mesh.hardware import hardware_preset
-
-    return hardware_preset(scenario.cluster.hardware).hbm_bytes
+    """Memory of the scenario's GPU, None where neither the scenario nor a source states it."""
+    gpu = scenario.cluster.gpu
+    return None if gpu is None else gpu.hbm_bytes
 
 
 def need_hbm_bytes(scenario: Scenario) -> int:
@@ -176,17 +172,8 @@ def need_hbm_bytes(scenario: Scenario) -> int:
     Raises:
         ConfigError: when the scenario names no hardware, or no source states its memory.
     """
-    from tracer.mesh.hardware import hardware_preset
-
-    name = scenario.cluster.hardware
-    if name is None:
-        raise ConfigError(
-            "cluster.hardware",
-            None,
-            "is needed to say what fits",
-            "add it to [cluster], for instance hardware = 'h100'",
-        )
-    return int(hardware_preset(name).need("hbm_bytes", "say what fits"))
+    why = "say what fits"
+    return int(scenario.cluster.need_gpu(why).need("hbm_bytes", why))
 
 
 def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[range, ...]]:
@@ -364,7 +351,7 @@ def _runs(runs: Sequence[range]) -> str:
 
 def _memory(held: Residency) -> str:
     if held.hbm_bytes is None or held.free_bytes is None:
-        return "not known (cluster.hardware names none, or no source states it)"
+        return "not known: name cluster.hardware, or state cluster.hbm_bytes"
     if held.free_bytes < 0:
         return f"{format_bytes(held.hbm_bytes)}: {format_bytes(-held.free_bytes)} short"
     return f"{format_bytes(held.free_bytes)} of {format_bytes(held.hbm_bytes)} left" + (

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import Tier
-from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
 from tracer.serving.lockstep import meeting_replicas
@@ -53,9 +52,9 @@ def bound_words(scenario: Scenario, rows: int) -> Bound:
 
 def _ridge(scenario: Scenario, size: int) -> float | None:
     """Peak FLOP/s over HBM bytes/s of the named hardware, for weights of ``size`` bytes."""
-    if scenario.cluster.hardware is None:
+    hardware = scenario.cluster.gpu
+    if hardware is None:
         return None
-    hardware = hardware_preset(scenario.cluster.hardware)
     peak = hardware.fp8_flops if size == 1 else hardware.bf16_flops
     if peak is None or hardware.hbm_bytes_per_s is None:
         return None

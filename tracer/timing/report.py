@@ -157,17 +157,26 @@ def time_report(
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
     """The named GPU, or the cluster's; None when there is none or it has no FLOPs."""
-    name = named or scenario.cluster.hardware
-    if name is None:
+    hardware = gpu_of(scenario, named)
+    if hardware is None:
         missing.append("the cluster names no hardware: give --hardware for times of arithmetic")
         return None
-    hardware = hardware_preset(name)
-    if hardware.bf16_flops is None or hardware.hbm_bytes_per_s is None:
+    unknown = [name for name in ("bf16_flops", "hbm_bytes_per_s") if getattr(hardware, name) is None]
+    if unknown:
+        keys = " and ".join(f"cluster.{name}" for name in unknown)
         missing.append(
-            f"no source states the FLOPs of {hardware.name}: give --hardware for times of arithmetic"
+            f"no source states {' and '.join(unknown)} of {hardware.name}: state {keys}, or give --hardware, "
+            "for times of arithmetic"
         )
         return None
     return hardware
+
+
+def gpu_of(scenario: Scenario, named: str | None) -> Hardware | None:
+    """The named GPU as it ships, else the cluster's with the figures stated there, if there is one."""
+    if named is None or named == scenario.cluster.hardware:
+        return scenario.cluster.gpu
+    return hardware_preset(named)
 
 
 def _overlap(
