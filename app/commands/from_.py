@@ -56,6 +56,7 @@ class _Given:
 @click.argument("given", nargs=-1, metavar="[FRAMEWORK] [FILE|-] [-- LAUNCH LINE]")
 @click.option("--gpus", type=int, help="GPUs in all; left out, the launch line or the flags say it.")
 @click.option("--gpus-per-node", type=int, help="GPUs of a node [the launcher's count, else 8].")
+@click.option("--hardware", help="The GPUs, such as h100 or gb200-nvl72: their nodes, memory and links.")
 @click.option("--framework-version", "version", help="Version, where the layout changed with it (1.1.0).")
 @click.option("--model", help="config.json, or the name of a model that ships: places experts, checks heads.")
 @click.option("--file", type=click.Path(path_type=Path), help="The framework's own file, beside its flags.")
@@ -71,6 +72,7 @@ def from_command(
     given: tuple[str, ...],
     gpus: int | None,
     gpus_per_node: int | None,
+    hardware: str | None,
     version: str | None,
     model: str | None,
     file: Path | None,
@@ -102,7 +104,7 @@ def from_command(
     launch, tables = _read(given, context.meta.get("tokentrip.launch", ()), file, _settings(settings))
     from app.commands.common.model_source import read_model
 
-    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables)
+    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables, hardware)
     meshes = _of_role(meshes_of(launch, asked), role)
     if save is not None:
         _save(save, _only(meshes).layout.scenario)

@@ -16,6 +16,7 @@ from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
 from tracer.scenario.scenario import Scenario
 from tracer.traffic.moe import dispatched_rows
+from tracer.trip.trip import take_trip
 
 
 def moe(experts: int, **more: Any) -> ModelSpec:
@@ -308,3 +309,22 @@ def test_sglang_scatters_tokens_over_attention_tp_before_dispatch(backend: str) 
     assert dispatched_rows(scenario, 2048) == 128
     alone = from_flags("sglang", f"--tp 16 --attn-dp-size 16 --moe-a2a-backend {backend}", model=model)
     assert alone.scenario.plan.sp == "off"
+
+
+def test_a_rack_that_nvlink_joins_is_one_domain() -> None:
+    """EP64 on an NVL72 rack leaves 16 nodes and no NVLink domain; on H100 nodes it leaves 8."""
+    flags = "-dp 64 --enable-expert-parallel"
+    model = model_preset("deepseek-v3")
+    rack = from_flags("vllm", flags, model=model, hardware="gb200-nvl72")
+    nodes = from_flags("vllm", flags, model=model, hardware="h100")
+    assert (rack.scenario.cluster.gpus_per_node, rack.scenario.cluster.nvlink_domains) == (4, 1)
+    assert (nodes.scenario.cluster.gpus_per_node, nodes.scenario.cluster.nvlink_domains) == (8, 8)
+    assert "ep_across_nodes" not in [note.code for note in rack.warnings]
+    assert "ep_across_nodes" in [note.code for note in nodes.warnings]
+    assert isinstance(rack.scenario, Scenario)
+    assert take_trip(rack.scenario).log.node_crossings == 0
+    two = from_flags("vllm", "-dp 144 --enable-expert-parallel", hardware="gb200-nvl72")
+    (note,) = [note for note in two.warnings if note.code == "ep_across_nodes"]
+    assert "NVLink domains of 72 GPUs" in note.message
+    by_eight = from_flags("vllm", flags, gpus_per_node=8, hardware="gb200-nvl72").scenario.cluster
+    assert (by_eight.gpus_per_nvlink_domain, by_eight.nvlink_domains) == (72, 1)

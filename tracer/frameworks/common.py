@@ -82,15 +82,17 @@ def is_contiguous(walk: AxisGroups) -> bool:
 
 
 def node_notes(request: Request, tp: AxisGroups, tp_flag: str, ep: AxisGroups) -> list[Note]:
-    """Warnings about groups that leave a node: TP's collectives and EP's exchange run over the network."""
-    per_node = request.gpus_per_node
+    """Warnings about groups that leave an NVLink domain: their collectives run over the network."""
+    spanned = request.nodes_per_domain
+    per_node = request.gpus_per_node * spanned
+    word = "node" if spanned == 1 else "NVLink domain"
     notes = []
     group = crosses_nodes(tp, per_node)
     if group is not None:
         notes.append(
             Note(
                 "tp_across_nodes",
-                f"the TP group {_shown(group)} spans nodes of {per_node} GPUs: every layer's "
+                f"the TP group {_shown(group)} spans {word}s of {per_node} GPUs: every layer's "
                 "all-reduce runs over the network",
                 f"keep {tp_flag} at or below {per_node}, and let it divide {per_node}",
             )
@@ -101,8 +103,8 @@ def node_notes(request: Request, tp: AxisGroups, tp_flag: str, ep: AxisGroups) -
             Note(
                 "ep_across_nodes",
                 f"the EP group {_shown(group)} spans {len({rank // per_node for rank in group})} or more "
-                f"nodes of {per_node} GPUs: dispatch and combine use the network",
-                "expected for wide EP; for NVLink only, keep the EP group inside one node",
+                f"{word}s of {per_node} GPUs: dispatch and combine use the network",
+                f"expected for wide EP; for NVLink only, keep the EP group inside one {word}",
             )
         )
     return notes

@@ -19,6 +19,7 @@ from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LaunchedMesh:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the caller says besides the text: GPUs, nodes, version, model, the framework's own file."""
+    """What the caller says besides the text: GPUs, nodes, version, model, file of the framework, hardware."""
 
     gpus: int | None = None
     gpus_per_node: int | None = None
@@ -49,6 +50,7 @@ class Asked:
     model: ModelSpec | None = None
     strict: bool = False
     file: Mapping[str, object] | None = None
+    hardware: str | None = None
 
 
 def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
@@ -87,6 +89,7 @@ def from_flags(
     strict: bool = False,
     file: Mapping[str, object] | None = None,
     settings: Mapping[str, str] | None = None,
+    hardware: str | None = None,
 ) -> Layout:
     """The layout that a framework makes of launch flags.
 
@@ -95,7 +98,8 @@ def from_flags(
     launcher's count, else 8. ``file`` holds the tables of the framework's own configuration file, which
     flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
     framework's table. ``settings`` give variables that the line takes and does not set. Where a launch
-    has several meshes this is the first, with a warning; :func:`meshes_of` gives all.
+    has several meshes this is the first, with a warning; :func:`meshes_of` gives all. ``hardware`` names GPUs
+    that ship: how many a node has, and how far NVLink reaches (72 GPUs on NVL72).
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
@@ -105,7 +109,7 @@ def from_flags(
         ConfigError: as :func:`meshes_of`.
     """
     launch = read_launch(argv, framework=name, settings=settings)
-    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file)))
+    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file, hardware)))
 
 
 def from_line(
@@ -151,10 +155,11 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
     request = Request(
         Settings(table.by_dest(), parsed.values),
         gpus,
-        per_node or DEFAULT_GPUS_PER_NODE,
+        per_node or _usual(asked.hardware),
         asked.version,
         asked.model,
         process.env,
+        asked.hardware,
     )
     if per_node is None:
         request = _over_nodes(request, known)
@@ -237,6 +242,11 @@ def _per_node(gpus_per_node: int | None, process: Process, parsed: Parsed) -> in
     return counts.per_node or (own if isinstance(own, int) else None) or counts.gpus_per_node
 
 
+def _usual(hardware: str | None) -> int:
+    """GPUs of a node of the hardware, 8 where none is named."""
+    return DEFAULT_GPUS_PER_NODE if hardware is None else hardware_preset(hardware).gpus_per_node
+
+
 def _over_nodes(request: Request, known: Framework) -> Request:
     """The request with nodes as large as the framework's own ``--nnodes`` makes them."""
     nodes = request.settings.maybe("nnodes") if "nnodes" in request.settings.flags else None
@@ -258,7 +268,11 @@ def _scenario(reading: Reading, request: Request, known: Framework) -> BareScena
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
-        "cluster": {"gpus_per_node": request.gpus_per_node},
+        "cluster": {
+            "gpus_per_node": request.gpus_per_node,
+            "nodes_per_island": request.nodes_per_domain,
+            "hardware": request.hardware,
+        },
         "mesh": reading.mesh_table(),
     }
     if request.model is not None:
