@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import Layout
 from tracer.memory.fits import check_fits
+from tracer.memory.residency import residency_of
 from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
 from tracer.scenario.scenario import Scenario
@@ -328,3 +330,93 @@ def test_a_rack_that_nvlink_joins_is_one_domain() -> None:
     assert "NVLink domains of 72 GPUs" in note.message
     by_eight = from_flags("vllm", flags, gpus_per_node=8, hardware="gb200-nvl72").scenario.cluster
     assert (by_eight.gpus_per_nvlink_domain, by_eight.nvlink_domains) == (72, 1)
+
+
+def block_fp8(**sizes: int) -> ModelSpec:
+    """DeepSeek-V3 with its FP8 blocks, and some sizes of its own."""
+    return replace(model_preset("deepseek-v3"), weights="fp8_block128", **sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "sizes", "said"),
+    [
+        (
+            "vllm",
+            "-tp 8",
+            {"expert_hidden": 1536, "shared_hidden": 1536},
+            r"= 192 is not divisible by weight",
+        ),
+        ("vllm", "-tp 32", {}, r"= 576 is not divisible by weight quantization block_n = 128 .*18432"),
+        (
+            "sglang",
+            "--tp 32",
+            {},
+            r"= 576 is not divisible by weight quantization block_n = 128 .*18432",
+        ),
+        ("sglang", "--tp 32 --ep 32", {}, r"= 576 is not divisible"),
+    ],
+)
+def test_slices_that_cut_an_fp8_block_are_refused(
+    name: str, flags: str, sizes: dict[str, int], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        from_flags(name, flags, model=block_fp8(**sizes))
+    plain = dict.fromkeys(("weights", "dense_weights", "shared_weights", "expert_weights"), "bf16")
+    from_flags(name, flags, model=replace(block_fp8(**sizes), **plain))
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("vllm", "-tp 8"),
+        ("vllm", "-tp 8 --enable-expert-parallel"),
+        ("vllm", "-dp 32 --enable-expert-parallel"),
+        ("sglang", "--tp 16 --ep 16"),
+        ("sglang", "--tp 32 --ep 32 --moe-dense-tp-size 1"),
+    ],
+)
+def test_slices_of_whole_fp8_blocks_are_accepted(name: str, flags: str) -> None:
+    from_flags(name, flags, model=block_fp8())
+
+
+def test_trtllm_load_balancer_slots() -> None:
+    """288 slots at EP32: 9 experts a GPU, its own 8 and the first of the next rank's."""
+    model = model_preset("deepseek-v3")
+    config = json.dumps({"load_balancer": {"num_slots": 288}})
+    words = ["--tp_size", "32", "--ep_size", "32", "--enable_attention_dp", "--moe_config", config]
+    layout = from_flags("trtllm", words, model=model)
+    experts = held(layout)
+    assert {len(each) for each in experts} == {9}
+    assert experts[0] == list(range(9))
+    assert experts[31] == [0, *range(248, 256)]
+    scenario = layout.scenario
+    assert isinstance(scenario, Scenario)
+    fp8 = scenario.with_(model=block_fp8())
+    spare = residency_of(fp8, 0).weight_bytes_by_part["experts"]
+    assert round(spare / 1e9, 1) == 23.0
+    plain = from_flags("trtllm", words[:5], model=block_fp8()).scenario
+    assert isinstance(plain, Scenario)
+    assert round(residency_of(plain, 0).weight_bytes_by_part["experts"] / 1e9, 1) == 20.4
+
+
+@pytest.mark.parametrize(
+    ("balancer", "said"),
+    [
+        ({"num_slots": 300}, r"num_slots \(300\) must be whole slots on each of 32 EP ranks"),
+        ({"num_slots": 224}, "enough for 256 experts"),
+        ({"num_slots": "many"}, r"moe_config\.load_balancer\.num_slots='many' must be a whole number"),
+    ],
+)
+def test_trtllm_load_balancer_slots_that_do_not_fit(balancer: dict[str, object], said: str) -> None:
+    words = ["--tp_size", "32", "--ep_size", "32", "--moe_config", json.dumps({"load_balancer": balancer})]
+    with pytest.raises(ConfigError, match=said):
+        from_flags("trtllm", words, model=model_preset("deepseek-v3"))
+
+
+def test_trtllm_load_balancer_that_is_not_read_is_said() -> None:
+    words = ["--tp_size", "8", "--ep_size", "8", "--moe_config"]
+    file = from_flags("trtllm", [*words, '{"load_balancer": "lb.yaml"}'], model=moe(8))
+    assert "load_balancer_not_read" in [note.code for note in file.warnings]
+    table = '{"load_balancer": {"num_slots": 16, "initial_global_assignments": {"0": [0]}}}'
+    by_layer = from_flags("trtllm", [*words, table], model=moe(8))
+    assert "assignments_not_read" in [note.code for note in by_layer.warnings]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
+    check_fp8_blocks,
     check_heads,
     ep_all_reduce,
     ep_no_factor,
@@ -21,6 +22,7 @@ from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
 from tracer.frameworks.sglang.flags import EP_SPANNING_BACKENDS
 from tracer.frameworks.sglang.sizes import Sizes, resolve
+from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
@@ -45,6 +47,11 @@ def read(request: Request) -> Reading:
     _check_world(request, sizes)
     check_heads(
         request, TP, sizes.attn_tp, "attention heads ({heads}) must be divisible by attention TP ({tp})"
+    )
+    check_fp8_blocks(
+        request,
+        TP,
+        [(WeightPart.DENSE, sizes.dense_tp or sizes.tp), (WeightPart.EXPERTS, sizes.moe_tp)],
     )
     attention = grid(
         attn_tp=sizes.attn_tp, attn_cp=sizes.attn_cp, attn_dp=sizes.attn_dp, pp=sizes.pp, dp=sizes.dp

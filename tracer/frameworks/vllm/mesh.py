@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
-from tracer.frameworks.common import ep_all_reduce, experts_unknown, node_notes, not_contiguous
+from tracer.frameworks.common import (
+    check_fp8_blocks,
+    ep_all_reduce,
+    experts_unknown,
+    node_notes,
+    not_contiguous,
+)
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.vllm.checks import (
@@ -29,6 +35,7 @@ from tracer.frameworks.vllm.flags import (
     REMOVED_BACKENDS,
     SPLIT_BACKENDS,
 )
+from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
@@ -64,6 +71,7 @@ def read(request: Request) -> Reading:
     check_flags(request)
     check_attention(request)
     sizes, notes = _sizes(request)
+    check_fp8_blocks(request, TP, _fp8_slices(sizes))
     ranks = grid(tp=sizes.tp, pcp=sizes.pcp, pp=sizes.pp, dp=sizes.dp, external_dp=sizes.external)
     flat = ("tp", "pcp", "dp")
     experts = {"etp": () if sizes.ep_on else flat, "ep": flat if sizes.ep_on else (), "edp": ("external_dp",)}
@@ -80,6 +88,12 @@ def read(request: Request) -> Reading:
         placement,
         tuple(notes + planned),
     )
+
+
+def _fp8_slices(sizes: _Sizes) -> list[tuple[WeightPart, int]]:
+    """How many ranks cut each FFN: TP, and without EP every rank of a stage the experts."""
+    experts = [] if sizes.ep_on else [(WeightPart.EXPERTS, sizes.tp * sizes.pcp * sizes.dp)]
+    return [(WeightPart.DENSE, sizes.tp), *experts]
 
 
 def write(mesh: Mesh, plan: Plan) -> list[str]:
