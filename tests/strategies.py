@@ -296,6 +296,7 @@ def dtypes(draw: st.DrawFn) -> Scenario:
     _choose(draw, dtype, "combine", ["bf16", "fp32"])
     _choose(draw, dtype, "logits", ["fp32", "bf16"])
     _choose(draw, dtype, "weights", ["bf16", "fp8"])
+    _choose(draw, dtype, "tp_gather", [None, "fp8", "fp32"])
     return dtype
 
 

@@ -107,7 +107,7 @@ class _Walker:
         return [self.home] if self.sp == "megatron" else self.mesh.line(self.home, "tp")
 
     def gather_row(self) -> None:
-        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario)
+        line, row = self.mesh.line(self.home, "tp"), payloads.gathered_row(self.scenario)
         self.add("all_gather", "tp", dense.gather(line, self.home, row, self.ring))
 
     def sum_partials(self) -> None:

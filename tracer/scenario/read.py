@@ -59,7 +59,7 @@ TOKEN_KEYS = (
     "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
 )  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
-DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
+DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,12 +148,20 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         "tp",
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
-        element_bytes=BYTES[scenario.dtype.activations],
+        element_bytes=_tp_bytes(scenario, collectives),
         ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),
     )
+
+
+def _tp_bytes(scenario: Scenario, collectives: int) -> float:
+    """Bytes of an element: of a gather and a sum on average, where the gather has a dtype of its own."""
+    dtype = scenario.dtype
+    if scenario.plan.sp is not Sp.MEGATRON or collectives == 1:
+        return BYTES[dtype.activations]
+    return (BYTES[dtype.gathered] + BYTES[dtype.activations]) / 2
 
 
 def stage_sends(scenario: Scenario) -> list[tuple[int, int]]:

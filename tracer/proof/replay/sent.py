@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
-from tracer.scenario.plan import Contract, DispatchMode
+from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
+    if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
+        return elements * BYTES[dtype.gathered]
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,
