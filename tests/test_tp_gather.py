@@ -52,5 +52,5 @@ def test_saved_with_the_scenario() -> None:
     assert Scenario.from_toml(found.to_toml()) == found
     assert found.to_dict()["dtype"]["tp_gather"] == "fp8"
     assert scenario().to_dict()["dtype"]["tp_gather"] is None
-    with pytest.raises(ConfigError, match=r"dtype\.tp_gather='int8' must be one of"):
+    with pytest.raises(ConfigError, match=r"dtype\.tp_gather='int8' must be bf16, fp16, fp32 or fp8"):
         scenario(tp_gather="int8")

@@ -43,6 +43,7 @@ def _dense() -> list[Field]:
         Field("mesh.cp", "CP", "size", "cuts one prompt"),
         Field("mesh.dp", "DP", "size", "copies attention"),
         Field("mesh.pp", "PP", "size", "cuts layers"),
+        Field("mesh.chunks", "Chunks a stage", "size", "virtual stages: runs of layers on each stage"),
         Field(
             "mesh.order",
             "Order, fastest first",
@@ -75,6 +76,7 @@ def _plan() -> list[Field]:
         _choice("kv_exchange", "K/V exchange", "round a ring, or straight to each"),
         _choice("tp_algo", "TP collectives", "straight to each, or round a ring"),
         _choice("landing", "Prompt over CP", "zigzag balances causal work"),
+        _choice("chunk_order", "Chunks over stages", "round and round, or to the last stage and back"),
         _choice("embedding", "Embedding", "whole on each GPU, or cut by vocabulary"),
         Field("mesh.shared_tp", "Shared expert cut over TP", "flag"),
     ]

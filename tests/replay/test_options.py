@@ -67,6 +67,11 @@ def test_one_option(option: Table) -> None:
     assert_proved(deployment(shared_model(), {**MESH, **option}, token=PADDED))
 
 
+@pytest.mark.parametrize("sp", ["megatron", "off", "before_dispatch"])
+def test_gathers_in_a_dtype_of_their_own(sp: str) -> None:
+    assert_proved(deployment(shared_model(), {**MESH, "sp": sp}, token=PADDED, dtype={"tp_gather": "fp8"}))
+
+
 @pytest.mark.parametrize(
     "router",
     [
