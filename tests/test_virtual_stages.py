@@ -61,6 +61,13 @@ def test_a_v_turns_at_the_last_stage_without_a_send() -> None:
     assert sends(found) == [(0, 1), (1, 2), (2, 3), (3, 2), (2, 1), (1, 0)]
 
 
+def test_the_log_says_the_chunks() -> None:
+    assert "note: 4 chunks a stage, interleaved: layers of each in turn 5, 5, 5" in str(
+        take_trip(scenario(ROUND))
+    )
+    assert "note: 2 chunks a stage, v shape: layers of each in turn 10, 10" in str(take_trip(scenario(BACK)))
+
+
 def test_one_rank_sends_nothing_round() -> None:
     assert sends(scenario({"chunks": 4})) == []
 
@@ -150,7 +157,14 @@ def test_the_time_report_runs_chunks() -> None:
     report = time_report(scenario(ROUND, cluster={"hardware": "h100"}), micro_batches=8)
     assert report.pipeline is not None and report.whole is not None
     assert report.pipeline.start.shape == (16, 8)
-    assert report.pipeline.stages == 4
+    assert (report.pipeline.stages, report.pipeline.chunks) == (4, 4)
+    assert report.closed_bubble == pytest.approx(3 / (8 * 4 + 3))
+    assert "pipeline: 4 stages of 4 chunks x 8 micro-batches" in str(report)
+    there_and_back = time_report(scenario(BACK, cluster={"hardware": "h100"}))
+    assert there_and_back.closed_bubble is None
+    chunked = time_report(scenario(ROUND, cluster={"hardware": "h100"}), chunk=4).pipeline
+    assert chunked is not None
+    assert chunked.start.shape == (16, 4)
     sent = 15 * report.whole.send_seconds
     assert report.whole.seconds == pytest.approx(sum(report.whole.stage_seconds) + sent)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError
-from tracer.mesh.hardware import Hardware, hardware_preset
+from tracer.mesh.hardware import GPU_FIGURES, Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract
 from tracer.scenario.step import mesh_line
@@ -25,7 +25,7 @@ from tracer.timing.rates import PEAK, rates_of
 from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
-from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
+from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
 from tracer.timing.schedules.virtual_stages import run_chunks
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
@@ -62,8 +62,8 @@ class TimeReport:
 
     @property
     def closed_bubble(self) -> float | None:
-        """(S - 1)/(M + S - 1) for the pipeline's stages and micro-batches."""
-        return None if self.pipeline is None else pipeline_bubble(*self.pipeline.start.shape)
+        """The closed form of the pipeline's bubble, where it has one."""
+        return None if self.pipeline is None else self.pipeline.closed_bubble
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -80,8 +80,9 @@ class TimeReport:
             },
             "pipeline": pipeline
             and {
-                "stages": pipeline.start.shape[0],
-                "micro_batches": pipeline.start.shape[1],
+                "stages": pipeline.stages,
+                "micro_batches": pipeline.micro_batches,
+                **({} if pipeline.chunks == 1 else {"chunks": pipeline.chunks}),
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
@@ -137,8 +138,15 @@ def time_report(
     missing: list[str] = []
     gpu = _hardware(scenario, hardware, missing)
     whole = overlap = pipeline = decode = choice = None
-    if gpu is not None:
-        whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
+    try:
+        if gpu is not None:
+            whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
+    except ConfigError as error:
+        # A rate that the model's weights need and no source states; all else that is wrong is an error.
+        if error.field not in _FIGURE_KEYS:
+            raise
+        missing.append(f"times of arithmetic: {error}, or give --hardware")
+    if gpu is not None and whole is not None:
         overlap = _overlap(scenario, gpu, whole, rates, missing)
         if scenario.phase is Phase.DECODE:
             decode = _decode(whole, micro_batches, missing)
@@ -153,6 +161,9 @@ def time_report(
     return TimeReport(
         trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), chunk if pipeline else None
     )
+
+
+_FIGURE_KEYS = tuple(f"cluster.{name}" for name in GPU_FIGURES)
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -302,15 +313,18 @@ def report_text(report: TimeReport) -> str:
     if report.overlap is not None:
         lines += ["", *_overlap_lines(report.overlap)]
     if report.pipeline is not None:
-        stages, batches = report.pipeline.start.shape
+        stages, batches = report.pipeline.stages, report.pipeline.micro_batches
+        laps = f" of {report.pipeline.chunks} chunks" if report.pipeline.chunks > 1 else ""
         work = f"{batches} micro-batches, each such a pass"
         if report.chunk is not None:
             work = f"{batches} chunks of one prompt, {report.chunk:,} tokens each"
+        closed = ""
+        if report.closed_bubble is not None:
+            closed = f" (closed form for even stages and free sends: {report.closed_bubble:.1%})"
         lines += [
             "",
-            f"pipeline: {stages} stages x {work}, in "
-            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
-            f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+            f"pipeline: {stages} stages{laps} x {work}, in "
+            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%}{closed}",
         ]
     if report.decode is not None:
         _, stages, groups = report.decode.start.shape

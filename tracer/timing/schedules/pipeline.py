@@ -31,6 +31,22 @@ class Pipeline:
         return max(self.stage_of) + 1
 
     @property
+    def chunks(self) -> int:
+        """Chunks a stage; 1 without virtual stages."""
+        return len(self.stage_of) // self.stages
+
+    @property
+    def micro_batches(self) -> int:
+        """Number of micro-batches."""
+        return int(self.start.shape[1])
+
+    @property
+    def closed_bubble(self) -> float | None:
+        """(S - 1)/(M·v + S - 1), even times and free sends; None for stages that go there and back."""
+        in_turn = all(stage == chunk % self.stages for chunk, stage in enumerate(self.stage_of))
+        return pipeline_bubble(self.stages, self.micro_batches, self.chunks) if in_turn else None
+
+    @property
     def makespan(self) -> float:
         """Seconds until all work is done."""
         return float((self.start + self.seconds).max())
