@@ -345,8 +345,8 @@ def test_what_cannot_be_said_is_said() -> None:
     [
         ({"hardware": None}, r"cluster\.hardware=None is needed to say what fits"),
         (
-            {"hardware": "a100"},
-            r"hardware\.hbm_bytes=None is needed to say what fits, and no source was seen",
+            {"hardware": None, "bf16_flops": 1e15},
+            r"cluster\.hbm_bytes=None is needed to say what fits, and no source was seen",
         ),
     ],
 )
