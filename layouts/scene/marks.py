@@ -44,12 +44,13 @@ def relays_of(hop: Hop) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """By stage: the token's home, its TP group, and the ranks of it that keep the token's K/V."""
+    """By stage: the token's home, its TP group, the ranks that keep its K/V, and the first layer there."""
 
     whole_at_home: bool
     homes: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     owners: tuple[tuple[int, ...], ...]
+    firsts: tuple[int, ...]
     mesh: Mesh
     head_stage: int
 
@@ -59,8 +60,12 @@ class _Places:
         mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
-        owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
-        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners, mesh, scenario.head_stage)
+        runs = scenario.stage_runs
+        owners = tuple(
+            tuple(group[tp] for tp in keepers) if runs[stage] else () for stage, group in enumerate(groups)
+        )
+        firsts = tuple(run[0].start if run else 0 for run in runs)
+        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners, firsts, mesh, scenario.head_stage)
 
     def rest(self, stage: int) -> Dots:
         """The row between blocks: whole at home, or on every TP rank without SP."""
@@ -95,7 +100,7 @@ class _Places:
 
         A last stage in which nothing travels has no hop of its own: the trip's last one stands for it.
         """
-        found = self.owners[hop.stage] if hop.layer else ()
+        found = self.owners[hop.stage] if hop.layer and hop.layer >= self.firsts[hop.stage] else ()
         return tuple(dict.fromkeys((*found, *self.owners[self.head_stage]))) if final else found
 
 
