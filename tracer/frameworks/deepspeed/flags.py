@@ -4,7 +4,7 @@ Most live in the JSON file or in Python (MoE(ep_size=...), PipeModelDataParallel
 num_dp)); the flags here are the names users' scripts and Megatron-DeepSpeed give them.
 """
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 FLAGS = (
     Flag(
@@ -69,4 +69,5 @@ FLAGS = (
         keys=("zero_optimization.zero_hpz_partition_size",),
     ),
     Flag("config_file", ("--deepspeed-config", "--deepspeed"), Kind.FILE, shapes=False),
+    model_flag("model", "--model-name-or-path"),
 )

@@ -1,6 +1,9 @@
 """SGLang's flags that shape the mesh, with the deprecated ones that older commands still use."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
+from tracer.frameworks.value_formats import DTYPES
+
+KV_DTYPES = ("auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16")
 
 A2A_BACKENDS = (
     *("none", "deepep", "mooncake", "nixl", "mori", "ascend_fuseep", "flashinfer", "megamoe", "deepep_v2"),
@@ -49,6 +52,10 @@ FLAGS = (
     Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0, shapes=False),
     Flag("gpu_id_step", ("--gpu-id-step",), default=1, shapes=False),
     Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model-path", "--model"),
+    model_flag("dtype", "--dtype", default="auto", choices=DTYPES),
+    model_flag("kv_cache_dtype", "--kv-cache-dtype", default="auto", choices=KV_DTYPES),
+    model_flag("quantization", "--quantization"),
 )
 
 EP_SPANNING_BACKENDS = (

@@ -1,6 +1,6 @@
 """torchtitan's keys that shape the mesh, as ``--parallelism.key`` and in the ``[parallelism]`` table."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 
 def _key(name: str, kind: Kind = Kind.INT, default: object = 1, low: int = 0) -> Flag:
@@ -23,4 +23,6 @@ FLAGS = (
     _key("context_parallel_load_balancer", Kind.TEXT, "headtail"),
     _key("context_parallel_rotate_method", Kind.TEXT, "allgather"),
     Flag("config_file", ("--job.config_file", "--job.config-file"), Kind.TEXT, shapes=False),
+    model_flag("model", "--model.name", keys=("model.name",)),
+    model_flag("model_flavor", "--model.flavor", keys=("model.flavor",)),
 )

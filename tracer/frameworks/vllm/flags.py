@@ -1,6 +1,15 @@
 """vLLM's flags that shape the mesh, with their short forms (``-tp 8``; ``-tp8`` is not one of them)."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
+from tracer.frameworks.value_formats import DTYPES
+
+KV_DTYPES = (
+    *("auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla", "nvfp4_ds_mla"),
+    *("turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc", "octave_k3v4"),
+    *("octave_k3v3", "octave_k3v3_compact", "ultraquant_4bit", "int4_per_token_head", "int8_per_token_head"),
+    *("fp8_per_token_head", "nvfp4", "nvfp4_4over6"),
+)
+"""CacheDType of ``config/cache.py``."""
 
 FLAGS = (
     Flag("tensor_parallel_size", ("--tensor-parallel-size", "-tp"), default=1),
@@ -43,6 +52,10 @@ FLAGS = (
     # Proposed in PR #52099 and closed: EP is every rank of a stage, or off.
     Flag("expert_parallel_size", ("--expert-parallel-size",)),
     Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model"),
+    model_flag("dtype", "--dtype", default="auto", choices=DTYPES),
+    model_flag("kv_cache_dtype", "--kv-cache-dtype", default="auto", choices=KV_DTYPES),
+    model_flag("quantization", "--quantization", "-q"),
 )
 
 REMOVED_BACKENDS = ("naive", "pplx")
