@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tracer.frameworks.settings import Framework, Settings
     from tracer.model.spec import ModelSpec
 
+_SIZES = {
+    "num_layers": "layers", "hidden_size": "hidden", "num_attention_heads": "heads", "num_experts": "experts",
+    "ffn_hidden_size": "dense_hidden", "moe_ffn_hidden_size": "expert_hidden", "moe_router_topk": "top_k",
+}  # fmt: skip
 _SUBCOMMANDS = frozenset({"serve", "throughput", "latency", "sft", "pt", "run-batch", "build"})
 
 
@@ -35,7 +39,7 @@ def found_model(
     sized = known.sizes_model(settings) if known.sizes_model is not None else FoundModel()
     table |= sized.dtype
     name = model_name(process, parsed, settings, known)
-    found = sized if sized.spec is not None or not name else _named(name)
+    found = sized if sized.spec is not None or not name else _unchanged(_named(name), settings)
     spec, more = quantized(settings, found.spec)
     return replace(found, spec=spec, dtype=table, notes=(*found.notes, *notes, *more))
 
@@ -80,6 +84,18 @@ def _named(name: str) -> FoundModel:
             )
         )
     return FoundModel(found.spec, shown, found.preset, notes=tuple(notes))
+
+
+def _unchanged(found: FoundModel, settings: Settings) -> FoundModel:
+    """A named model whose sizes no flag changes; else none, with what changes it."""
+    if found.spec is None:
+        return found
+    for dest, size in _SIZES.items():
+        given = settings.given.get(dest) if dest in settings.flags else None
+        if given is not None and given != getattr(found.spec, size):
+            message = f"{settings.name(dest)} {given} changes {found.preset}, which has {getattr(found.spec, size)}"
+            return FoundModel(named=found.named, notes=(_unknown(f"{message}: no model is made", ""),))
+    return found
 
 
 def _unknown(message: str, fix: str) -> Note:

@@ -10,7 +10,7 @@ from tracer.errors import ConfigError, check_int
 from tracer.frameworks.gathering import check_strict, gathered
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.launch.result import Launch, Process
-from tracer.frameworks.launch.sameness import difference
+from tracer.frameworks.launch.sameness import difference, other_model
 from tracer.frameworks.layout import Layout
 from tracer.frameworks.line_model import found_model
 from tracer.frameworks.notes import Note, Refusal
@@ -67,7 +67,9 @@ def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
             (
                 group
                 for group in distinct
-                if group[0].role == process.role and not difference(group[0], process)
+                if group[0].role == process.role
+                and not difference(group[0], process)
+                and not other_model(group[0], process)
             ),
             None,
         )
