@@ -198,7 +198,7 @@ def launch() -> flask.Response:
 
 
 def _body() -> bytes:
-    from app.web.uploads import MAX_BYTES
+    from app.reports.flags import MAX_BYTES
 
     return flask.request.stream.read(MAX_BYTES + 1)
 

@@ -35,7 +35,7 @@ class Flag:
     ON_OFF takes none, ``--no-`` before it, or a true or false after it. ``shapes`` is False for a port, a
     node rank, a path: its value is never asked for where a variable holds it. ``of_model`` names the model or
     gives a size or a format of it: a value that a variable holds is kept as it stands, so that no model is
-    made of it.
+    made of it. ``lacks`` says what a trip lacks where the flag has another value than its default.
     """
 
     dest: str
@@ -47,6 +47,7 @@ class Flag:
     keys: tuple[str, ...] = ()
     shapes: bool = True
     of_model: bool = False
+    lacks: str = ""
 
     @property
     def name(self) -> str:

@@ -125,6 +125,11 @@ def _check_strays(process: Process, parsed: Parsed, shaping: list[str], known: F
 def _sort_unknown(parsed: Parsed, known: Framework) -> None:
     """Drop flags that shape nothing, and say what a trip lacks for those that are not modelled."""
     lacking: dict[str, list[str]] = {}
+    for flag in known.flags:
+        value = parsed.values.get(flag.dest)
+        if flag.lacks and value not in (None, flag.default, "none"):
+            shown = flag.name if value is True else f"{flag.name} {value}"
+            lacking.setdefault(flag.lacks, []).append(shown)
     left: list[str] = []
     for name in parsed.unknown:
         lacks = known.others.lacks(name)

@@ -93,7 +93,9 @@ def _unchanged(found: FoundModel, settings: Settings) -> FoundModel:
     for dest, size in _SIZES.items():
         given = settings.given.get(dest) if dest in settings.flags else None
         if given is not None and given != getattr(found.spec, size):
-            message = f"{settings.name(dest)} {given} changes {found.preset}, which has {getattr(found.spec, size)}"
+            message = (
+                f"{settings.name(dest)} {given} changes {found.preset}, which has {getattr(found.spec, size)}"
+            )
             return FoundModel(named=found.named, notes=(_unknown(f"{message}: no model is made", ""),))
     return found
 

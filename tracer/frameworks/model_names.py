@@ -1,7 +1,7 @@
 """The model that a launch names, among the models that ship: ``deepseek-ai/DeepSeek-V3-0324``.
 
-A name counts as one that ships only where what stands around it changes no size: a release date, ``Instruct``,
-a format of the weights. Anything else (``R1-Distill-Llama-70B``, ``GLM-4.5-Air``) is another model.
+A name counts as one that ships only where what stands around it changes no size: a release date,
+``Instruct``, a format of the weights. Anything else (``R1-Distill-Llama-70B``, ``GLM-4.5-Air``) is another model.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from tracer.model.configs.presets import model_preset, model_preset_names
 from tracer.model.spec import ModelSpec
 
 MAX_NAME = 300
-_SAME_SIZES = frozenset(
-    "instruct chat base hf it exp preview original thinking terminus latest config pretrain finetune sft dpo "
-    "peft lora meta deepseek ai qwen model models".split()
-)
-_FORMATS = frozenset(
-    "fp8 fp4 nvfp4 mxfp4 mxfp8 awq gptq int4 int8 w4a8 w4a16 w8a8 bf16 fp16 quantized gguf bnb 4bit 8bit "
-    "dynamic block".split()
-)
+_SAME_SIZES = frozenset({
+    "instruct", "chat", "base", "hf", "it", "exp", "preview", "original", "thinking", "terminus", "latest",
+    "config", "pretrain", "finetune", "sft", "dpo", "peft", "lora", "meta", "deepseek", "ai", "qwen", "model",
+    "models",
+})  # fmt: skip
+_FORMATS = frozenset({
+    "fp8", "fp4", "nvfp4", "mxfp4", "mxfp8", "awq", "gptq", "int4", "int8", "w4a8", "w4a16", "w8a8", "bf16",
+    "fp16", "quantized", "gguf", "bnb", "4bit", "8bit", "dynamic", "block",
+})  # fmt: skip
 _RELEASE = re.compile(r"v?\d{4}|v?\d{6}|v?\d{8}|v0\.\d+|17b|16e|128e")
 _SAME_AS = {
     "deepseek-v3.1": "deepseek-v3", "deepseek3-671b": "deepseek-v3", "deepseek-v3-671b": "deepseek-v3",

@@ -168,9 +168,7 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
         request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
     notes = [*process.notes, *model.notes, *parsed.notes]
-    layout = _laid_out(
-        known, request, model, notes, [remark] if remark else [], tuple(parsed.unknown)
-    )
+    layout = _laid_out(known, request, model, notes, [remark] if remark else [], tuple(parsed.unknown))
     return _against_pods(layout, process)
 
 
@@ -268,9 +266,7 @@ def _read(known: Framework, request: Request) -> Reading:
         raise refused(refusal, request, known, known.read) from refusal
 
 
-def _scenario(
-    reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str]
-) -> BareScenario:
+def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str]) -> BareScenario:
     """The same mesh as a scenario of this engine."""
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
@@ -280,6 +276,8 @@ def _scenario(
     }
     if dtype:
         tables["dtype"] = dict(dtype)
+    if "seq_length" in request.settings.flags and request.settings.has("seq_length"):
+        tables["token"] = {"prompt": request.settings.size("seq_length")}
     if request.model is not None:
         tables["model"] = request.model.to_dict()
     if request.model is not None and request.model.experts is not None and reading.placement is not None:

@@ -180,8 +180,8 @@ class Framework:
     ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
     ``others`` lists its other flags, with the release that they were read from. ``config_decides`` is for
     a framework whose configuration file sets the sizes where the line does not. ``write`` is the other
-    direction: the flags that make a mesh, as near as the framework can say it. ``names_model`` is for a command
-    that takes the model's name as a bare word; ``sizes_model`` makes a model of size flags.
+    direction: the flags that make a mesh, as near as the framework can say it. ``names_model`` is for a
+    command that takes the model's name as a bare word; ``sizes_model`` makes a model of size flags.
     """
 
     name: str

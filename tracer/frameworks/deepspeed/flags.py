@@ -46,6 +46,7 @@ FLAGS = (
         ("--expert-tensor-parallel-size", "--expert-parallel.expert-tensor-parallel-size"),
         default=1,
         keys=("expert_parallel.expert_tensor_parallel_size",),
+        lacks="slices of experts: DeepSpeed reads this size with AutoEP alone",
     ),
     Flag("enable_expert_tensor_parallelism", ("--enable-expert-tensor-parallelism",), Kind.ON_OFF, False),
     Flag(

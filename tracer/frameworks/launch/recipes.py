@@ -1,4 +1,4 @@
-"""Recipes of NeMo and Megatron-Bridge: a name that stands for a model, on the line or in the script's name."""
+"""Recipes of NeMo and Megatron-Bridge: a name that stands for a model, as a flag or in the script's name."""
 
 from __future__ import annotations
 

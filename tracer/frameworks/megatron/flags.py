@@ -31,6 +31,7 @@ FLAGS = (
         Kind.TEXT,
         "deepep",
         choices=("deepep", "hybridep", "ncclep"),
+        lacks="the routes of that backend: rows go as DeepEP sends them",
     ),
     Flag("num_experts", ("--num-experts",)),
     Flag("moe_router_num_groups", ("--moe-router-num-groups",)),

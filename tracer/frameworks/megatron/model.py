@@ -87,7 +87,9 @@ def model_of_sizes(settings: Settings) -> FoundModel:
     unread = [flag for flag in MODEL_FLAGS if isinstance(settings.given.get(flag.dest), Unread)]
     missing = [settings.name(dest) for dest in _NEEDED if not settings.has(dest)]
     if missing or unread:
-        return FoundModel(dtype=dtype, notes=(_incomplete(settings, missing, unread[0].dest if unread else ""),))
+        return FoundModel(
+            dtype=dtype, notes=(_incomplete(settings, missing, unread[0].dest if unread else ""),)
+        )
     try:
         spec = ModelSpec(**_tables(settings))  # type: ignore[arg-type]
     except ConfigError as error:
@@ -240,7 +242,9 @@ def _left_out(settings: Settings) -> tuple[str, ...]:
 def _notes(settings: Settings, spec: ModelSpec) -> tuple[Note, ...]:
     shape = f"{spec.layers} layers, hidden {spec.hidden}, {spec.heads} heads"
     experts = f", {spec.experts} experts, top {spec.top_k}" if spec.experts else ""
-    notes = [Note("model_of_sizes", f"the size flags make the model: {shape}{experts}", "add --model for another")]
+    notes = [
+        Note("model_of_sizes", f"the size flags make the model: {shape}{experts}", "add --model for another")
+    ]
     if not settings.on("swiglu"):
         notes.append(
             Note(
@@ -255,6 +259,11 @@ def _notes(settings: Settings, spec: ModelSpec) -> tuple[Note, ...]:
     if spec.vocab is None:
         message = "the vocabulary is the tokenizer's, which is not read: embedding and head have no size"
         notes.append(Note("vocabulary_unknown", message, "add --vocab-size or --padded-vocab-size"))
+    if not settings.on("bf16") and not settings.on("fp16"):
+        message = (
+            "neither --bf16 nor --fp16 is given: Megatron-LM then computes in FP32, the scenario in BF16"
+        )
+        notes.append(Note("precision_not_given", message, "add --bf16"))
     if settings.has("num_query_groups") and not settings.on("group_query_attention"):
         message = "--num-query-groups is not used by Megatron-LM without --group-query-attention"
         notes.append(Note("query_groups_unused", message, "add --group-query-attention"))
@@ -283,7 +292,9 @@ def _without_model(settings: Settings) -> tuple[Note, ...]:
     if settings.has("model") or not given:
         return ()
     lacking = f"{', '.join(given[:6])} {'is' if len(given) == 1 else 'are'} not modelled: the trip lacks"
-    message = f"{lacking} the model, whose --hidden-size, --num-layers and --num-attention-heads are not all given"
+    message = (
+        f"{lacking} the model, whose --hidden-size, --num-layers and --num-attention-heads are not all given"
+    )
     return (Note("not_modelled", message, "add them, or --model config.json"),)
 
 

@@ -11,6 +11,8 @@ KV_DTYPES = (
 )
 """CacheDType of ``config/cache.py``."""
 
+ELASTIC = "ranks that come and go while it serves"
+
 FLAGS = (
     Flag("tensor_parallel_size", ("--tensor-parallel-size", "-tp"), default=1),
     Flag("pipeline_parallel_size", ("--pipeline-parallel-size", "-pp"), default=1),
@@ -25,8 +27,15 @@ FLAGS = (
     Flag(
         "data_parallel_backend", ("--data-parallel-backend", "-dpb"), Kind.TEXT, "mp", choices=("mp", "ray")
     ),
-    Flag("data_parallel_hybrid_lb", ("--data-parallel-hybrid-lb", "-dph"), Kind.ON_OFF, False),
-    Flag("data_parallel_external_lb", ("--data-parallel-external-lb", "-dpe"), Kind.ON_OFF, False),
+    # Who picks the replica of a request: what is refused depends on it, no group and no hop.
+    Flag("data_parallel_hybrid_lb", ("--data-parallel-hybrid-lb", "-dph"), Kind.ON_OFF, False, shapes=False),
+    Flag(
+        "data_parallel_external_lb",
+        ("--data-parallel-external-lb", "-dpe"),
+        Kind.ON_OFF,
+        False,
+        shapes=False,
+    ),
     Flag("nnodes", ("--nnodes", "-n"), default=1),
     Flag("node_rank", ("--node-rank", "-r"), default=0, low=0, shapes=False),
     Flag("distributed_executor_backend", ("--distributed-executor-backend",), Kind.TEXT),
@@ -42,7 +51,7 @@ FLAGS = (
         "linear",
         choices=("linear", "round_robin"),
     ),
-    Flag("enable_elastic_ep", ("--enable-elastic-ep",), Kind.ON_OFF, False),
+    Flag("enable_elastic_ep", ("--enable-elastic-ep",), Kind.ON_OFF, False, lacks=ELASTIC),
     Flag("dcp_comm_backend", ("--dcp-comm-backend",), Kind.TEXT, choices=("ag_rs", "a2a")),
     Flag(
         "dcp_kv_cache_interleave_size",
