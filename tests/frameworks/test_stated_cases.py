@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from app.cli import tokentrip
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.launch.door import read_launch
@@ -92,10 +96,6 @@ def test_megatron_takes_no_abbreviation_and_makes_the_groups_of_its_optimizer() 
 
 
 def test_a_launch_line_without_its_two_dashes() -> None:
-    from click.testing import CliRunner
-
-    from app.cli import tokentrip
-
     found = CliRunner().invoke(tokentrip, ["from", "vllm", "-tp", "2"])
     assert found.exit_code
     assert "put -- before the launch line" in str(found.output) + str(found.exception)
@@ -294,9 +294,11 @@ def test_sizes_of_megatron_make_the_model_that_its_rank_0_holds() -> None:
 
 
 def test_layers_with_experts_by_a_pattern() -> None:
-    assert model_of(f"{SIZES} --moe-layer-freq '([0]*1+[1]*3)'").dense_layers == (1,)  # type: ignore[union-attr]
-    assert model_of(f"{SIZES} --moe-layer-freq 2").dense_layers == (2, 4)  # type: ignore[union-attr]
-    with pytest.raises(ConfigError, match="--moe-layer-freq=.* must be N"):
+    for pattern, dense in (("'([0]*1+[1]*3)'", (1,)), ("2", (2, 4))):
+        spec = model_of(f"{SIZES} --moe-layer-freq {pattern}")
+        assert spec is not None
+        assert spec.dense_layers == dense
+    with pytest.raises(ConfigError, match=r"--moe-layer-freq=.* must be N"):
         model_of(f"{SIZES} --moe-layer-freq __import__")
 
 
@@ -305,3 +307,16 @@ def test_an_ffn_without_a_gate_is_said_and_not_counted_as_gated() -> None:
     assert "not_modelled" in {note.code for note in layout.warnings}
     table = layout.scenario.to_dict()["model"]
     assert table["expert_hidden"] is None
+
+
+def test_a_saved_launch_is_followed_and_weighed(tmp_path: Path) -> None:
+    saved = str(tmp_path / "launch.toml")
+    line = ["vllm", "serve", "deepseek-ai/DeepSeek-V3", "-tp", "8", "-dp", "8", "--enable-expert-parallel"]
+    for words in (
+        ["from", "--save", saved, "--hardware", "h100", "--", *line],
+        ["trip", saved],
+        ["fits", saved],
+    ):
+        found = CliRunner().invoke(tokentrip, words)
+        assert found.exit_code == 0, found.output + str(found.exception)
+    assert "DeepSeek-V3" in (tmp_path / "launch.toml").read_text()

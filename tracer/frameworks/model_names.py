@@ -1,7 +1,8 @@
 """The model that a launch names, among the models that ship: ``deepseek-ai/DeepSeek-V3-0324``.
 
 A name counts as one that ships only where what stands around it changes no size: a release date,
-``Instruct``, a format of the weights. Anything else (``R1-Distill-Llama-70B``, ``GLM-4.5-Air``) is another model.
+``Instruct``, a format of the weights. Anything else (``R1-Distill-Llama-70B``, ``GLM-4.5-Air``) is another
+model.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class LaunchedMesh:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the caller says besides the text: GPUs, nodes, version, model, the framework's own file."""
+    """What the caller says besides the text; ``file`` are tables of the framework's own file."""
 
     gpus: int | None = None
     gpus_per_node: int | None = None
@@ -51,6 +51,7 @@ class Asked:
     model: ModelSpec | None = None
     strict: bool = False
     file: Mapping[str, object] | None = None
+    hardware: str | None = None
 
 
 def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
@@ -168,7 +169,8 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
         request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
     notes = [*process.notes, *model.notes, *parsed.notes]
-    layout = _laid_out(known, request, model, notes, [remark] if remark else [], tuple(parsed.unknown))
+    after = [remark] if remark else []
+    layout = _laid_out(known, request, model, notes, after, tuple(parsed.unknown), asked.hardware)
     return _against_pods(layout, process)
 
 
@@ -179,10 +181,11 @@ def _laid_out(
     before: list[Note],
     after: list[Note],
     unknown: tuple[str, ...],
+    hardware: str | None,
 ) -> Layout:
     """The layout of a request, with remarks about its flags before and after the framework's own."""
     reading = _read(known, request)
-    scenario = _scenario(reading, request, known, model.dtype)
+    scenario = _scenario(reading, request, known, model.dtype, hardware)
     notes = (*before, *reading.notes, *_differences(reading, scenario), *after)
     return Layout(known.name, reading, scenario, notes, unknown, model.preset or model.named)
 
@@ -266,12 +269,14 @@ def _read(known: Framework, request: Request) -> Reading:
         raise refused(refusal, request, known, known.read) from refusal
 
 
-def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str]) -> BareScenario:
+def _scenario(
+    reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str], hardware: str | None
+) -> BareScenario:
     """The same mesh as a scenario of this engine."""
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
-        "cluster": {"gpus_per_node": request.gpus_per_node},
+        "cluster": {"gpus_per_node": request.gpus_per_node} | ({"hardware": hardware} if hardware else {}),
         "mesh": reading.mesh_table(),
     }
     if dtype:
