@@ -320,3 +320,14 @@ def test_a_saved_launch_is_followed_and_weighed(tmp_path: Path) -> None:
         found = CliRunner().invoke(tokentrip, words)
         assert found.exit_code == 0, found.output + str(found.exception)
     assert "DeepSeek-V3" in (tmp_path / "launch.toml").read_text()
+
+
+def test_a_model_that_a_branch_decides_is_not_guessed() -> None:
+    text = (
+        'if [ "$BIG" = 1 ]; then M=deepseek-ai/DeepSeek-V3; else M=mistralai/Mixtral-8x7B-v0.1; fi\n'
+        "vllm serve $M -tp 8"
+    )
+    layout = from_line(text)
+    assert layout.world_size == 8
+    assert "model_unknown" in {note.code for note in layout.warnings}
+    assert from_line(text, settings={"BIG": "1"}).model == "deepseek-v3"
