@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.display import exact_sum
-from tracer.errors import ConfigError
+from tracer.errors import ConfigError, whole_number
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
+from tracer.timing.basis import Rates, rates_word
 from tracer.timing.batch import TimedBatch
-from tracer.timing.pass_time import PassTime, pass_time
+from tracer.timing.pass_time import PassTime, pass_batch, pass_time
 from tracer.timing.rates import PEAK, rates_of
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
+from tracer.timing.throughput import Throughput, half_beside_communication, throughput
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
 from tracer.trip.clock import LinkRates, TripTime, trip_time
@@ -51,6 +53,7 @@ class TimeReport:
     decode: DecodePipeline | None
     choice: Choice | None
     missing: tuple[str, ...]
+    throughput: tuple[Throughput, ...] = ()
 
     @property
     def closed_bubble(self) -> float | None:
@@ -94,6 +97,7 @@ class TimeReport:
                 "window_seconds": choice.window_seconds,
                 "checks": [{"name": c.name, "holds": c.holds, "why": c.why} for c in choice.checks],
             },
+            "throughput": [each.to_dict() for each in self.throughput],
             "missing": list(self.missing),
         }
 
@@ -111,33 +115,42 @@ def time_report(
     profile: str = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
+    rates: Rates | str = Rates.CALIBRATED,
 ) -> TimeReport:
     """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
+
+    ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors by the data
+    sheet); the trip's links are timed alone either way. A profile other than ``peak`` times all that moves.
 
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
     ``moe_times`` are overlapped, halved, instead of those computed.
 
     Raises:
-        ConfigError: for a number below 1, or a profile or GPU that does not ship.
+        ConfigError: for a number below 1, or a profile, GPU or word for ``rates`` that is unknown.
     """
-    rates = rates_of(profile, LinkRates.of(scenario.cluster))
+    links, chosen = rates_of(profile, LinkRates.of(scenario.cluster)), rates_word(rates)
+    named = None if profile == PEAK else links
     name = "the cluster's" if profile == PEAK else profile
     trip = take_trip(scenario)
     missing: list[str] = []
     gpu = _hardware(scenario, hardware, missing)
     whole = overlap = pipeline = decode = choice = None
+    served: tuple[Throughput, ...] = ()
     if gpu is not None:
-        whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
-        overlap = _overlap(scenario, gpu, whole, rates, missing)
+        whole = _pass(scenario, gpu, tokens, missing, rates=chosen, links=named, rates_name=name)
+    if gpu is not None and whole is not None:
+        half = _half(scenario, gpu, whole, named, missing)
+        overlap = None if half is None else _overlap(whole, half)
         if scenario.phase is Phase.DECODE:
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
-        choice = _choice(scenario, gpu, whole, rates, missing)
-    times = trip_time(trip, rates, name)
+        served = throughput(whole, pass_batch(scenario, tokens), half, pipeline, decode)
+        choice = _choice(scenario, gpu, whole, links, missing)
+    times = trip_time(trip, links, name)
     if moe_times is not None:
         overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
-    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing))
+    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), served)
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -155,22 +168,46 @@ def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hard
     return hardware
 
 
-def _overlap(
-    scenario: Scenario, hardware: Hardware, whole: PassTime, rates: LinkRates, missing: list[str]
-) -> Overlap | None:
-    """Two micro-batches of half the tokens, over four layers: long enough for the steady state to show."""
+def _pass(
+    scenario: Scenario, gpu: Hardware, tokens: int | None, missing: list[str], **how: Any
+) -> PassTime | None:
+    """The pass; None where no source states a rate that the model's formats need."""
+    if tokens is not None:
+        whole_number("tokens", tokens)
+    try:
+        return pass_time(scenario, gpu, tokens=tokens, **how)
+    except ConfigError as error:
+        if not error.field.startswith("hardware."):
+            raise
+        why = f"no source states the FLOPs of {gpu.name} in the model's format ({error.field})"
+        missing.append(f"{why}: give --hardware for times of arithmetic")
+        return None
+
+
+def _half(
+    scenario: Scenario, hardware: Hardware, whole: PassTime, links: LinkRates | None, missing: list[str]
+) -> MoeTimes | None:
+    """A MoE layer of half the tokens beside the other half's communication; None where nothing overlaps."""
     if whole.moe_times is None:
         missing.append("overlap: no tokens move in a MoE layer")
         return None
     if whole.tokens < 2:
         missing.append("overlap: one token cannot be split in two")
         return None
-    half = pass_time(scenario, hardware, tokens=whole.tokens, parts=2, rates=rates, like=whole)
-    return overlap_two(whole.moe_times, half.moe_times, layers=OVERLAPPED_LAYERS)
+    half = pass_time(
+        scenario, hardware, tokens=whole.tokens, parts=2, rates=whole.rates, links=links, like=whole
+    )
+    low = whole.traffic.scenario.plan.dispatch is DispatchMode.LOW_LATENCY
+    return half_beside_communication(half, low_latency=low)
+
+
+def _overlap(whole: PassTime, half: MoeTimes) -> Overlap:
+    """Two micro-batches of half the tokens, over four layers: long enough for the steady state to show."""
+    return overlap_two(whole.moe_times or half, half, layers=OVERLAPPED_LAYERS)
 
 
 def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
-    stages = whole.stage_seconds
+    stages = whole.token_stage_seconds
     if len(stages) < 2:
         missing.append("pipeline: one stage")
         return None
@@ -179,10 +216,11 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
 
 def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
     """Sixteen tokens of each group of requests through stages as slow as the slowest."""
-    if len(whole.stage_seconds) < 2:
+    if len(whole.token_stage_seconds) < 2:
         missing.append("pipeline: one stage")
         return None
-    return run_decode(len(whole.stage_seconds), groups, 16, max(whole.stage_seconds), whole.send_seconds)
+    stages = whole.token_stage_seconds
+    return run_decode(len(stages), groups, 16, max(stages), whole.send_seconds)
 
 
 def _choice(
@@ -199,7 +237,7 @@ def _choice(
             Workload(_batch(scenario, whole)),
             tp=scenario.mesh.tp,
             nvlink_domains=_nvlink_domains(scenario),
-            exchange_seconds=exact_sum(each.seconds for each in whole.exchange.values())
+            exchange_seconds=exact_sum(each.floor_seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
         )

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
 @click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
+@click.option(
+    "--rates",
+    default="calibrated",
+    show_default=True,
+    help="calibrated: measured kernels where there are any; peak: the data sheet's floors.",
+)
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
 @click.option(
     "--moe-times",
@@ -42,6 +48,7 @@ def time_command(
     tokens: int | None,
     micro_batches: int,
     profile: str,
+    rates: str,
     hardware: str | None,
     moe_times: str | None,
     decode: str | None,
@@ -49,7 +56,10 @@ def time_command(
     trace: Path | None,
     as_json: bool,
 ) -> None:
-    """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+    """Time a scenario: a token's trip, a pass, tok/s, overlap, pipeline, tokens against weights.
+
+    A pass is timed by fits of measured kernels, each with its basis and expected error; --rates peak gives
+    the physical floors. The trip is the links alone either way.
 
     One call alone, from fits of measurements: tokentrip time collective, gemm, attention, mla, dsa,
     linear-attention, quantize, moe, dispatch or combine; each has its own --help. A scenario file of such
@@ -70,6 +80,7 @@ def time_command(
         profile=profile,
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),
+        rates=rates,
     )
     if trace is not None:
         from app.exports.files import write_whole

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def chunked_prompt(
-    scenario: Scenario, hardware: Hardware, chunk: int, rates: LinkRates | None = None
+    scenario: Scenario, hardware: Hardware, chunk: int, links: LinkRates | None = None
 ) -> Pipeline:
     """The scenario's prompt in chunks of ``chunk`` tokens (the last one shorter) over its stages.
 
@@ -29,9 +29,9 @@ def chunked_prompt(
     """
     prompt = scenario.token.prompt
     whole_number("pipeline.chunk", chunk)
-    first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), rates=rates)
+    first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), links=links)
     batches = (TimedBatch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
-    rest = [pass_time(scenario, hardware, batch=each, rates=rates, like=first) for each in batches]
+    rest = [pass_time(scenario, hardware, batch=each, links=links, like=first) for each in batches]
     times = [first, *rest]
     table = np.array([each.stage_seconds for each in times]).T
     return run_pipeline(table, max(each.send_seconds for each in times))
