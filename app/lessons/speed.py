@@ -104,8 +104,8 @@ def overlap() -> Lesson:
     share = found.communication_seconds / (found.communication_seconds + found.compute_seconds)
     read = (
         f"In a pass of {PASS:,} tokens a replica at peak rates, {share:.0%} of a MoE layer's time is "
-        "dispatch and combine, and the GPU's arithmetic waits. Dispatch needs attention first, and experts need "
-        "dispatch: within one batch there is nothing to do meanwhile.",
+        "dispatch and combine, and the GPU's arithmetic waits. Dispatch needs attention first, and experts "
+        "need dispatch: within one batch there is nothing to do meanwhile.",
         "So cut the batch in two. While one half is dispatched, the other computes; then they change "
         "places. Serving does so with two batches, training with a forward and a backward chunk (DualPipe).",
     )

@@ -112,7 +112,7 @@ def _stretch(layer: LayerTime) -> float:
 
 
 def overlapped_seconds(whole: PassTime, half: MoeTimes) -> float | None:
-    """Seconds, LM head included, of a one-stage pass whose MoE layers run as two halves; None where none can."""
+    """Seconds of a one-stage pass, LM head included, with MoE layers as two halves; None where none can."""
     model, times = whole.traffic.scenario.model, whole.moe_times
     if times is None or whole.traffic.scenario.mesh.stages > 1:
         return None
