@@ -153,6 +153,6 @@ def test_the_command_prints_tokens_per_second_and_json_has_the_basis() -> None:
 def test_the_page_has_a_control_for_rates() -> None:
     query = {"scenario": "six-cuts", "tokens": "4096"}
     page, floor = time_report_blocks(query), time_report_blocks({**query, "rates": "peak"})
-    assert any(control.get("name") == "rates" for control in page["controls"])
+    assert any(control.get("key") == "rates" for control in page["controls"])
     assert "measured fit" in json.dumps(page["blocks"])
     assert "measured fit" not in json.dumps(floor["blocks"])

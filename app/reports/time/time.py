@@ -10,7 +10,7 @@ from app.reports.blocks import Block, choice_control, counts, heading, note, num
 from app.reports.numbers import whole_of
 from app.reports.time.contracts import contract_blocks, straggler_blocks
 from app.reports.time.pipelines import gantt, pipeline_blocks, training_lines
-from app.reports.time.serving import serving_blocks
+from app.reports.time.serving import passes_blocks, serving_blocks
 from tracer.display import format_seconds
 from tracer.errors import one_of
 from tracer.mesh.hardware import hardware_preset_names
@@ -54,6 +54,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             *contract_blocks(scenario, report, gpu, profile),
             *straggler_blocks(scenario),
             *(serving_blocks() if report.choice else []),
+            *(passes_blocks() if report.whole else []),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
         "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],
