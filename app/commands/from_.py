@@ -137,11 +137,11 @@ def _read(
     given: Sequence[str], words: Sequence[str], file: Path | None, settings: Mapping[str, str]
 ) -> tuple[Launch, Mapping[str, object] | None]:
     """The launch, and the tables of a configuration file that stands beside it."""
-    from tracer.frameworks.config_files import read_config_file
+    from tracer.frameworks.config_files import read_framework_file
     from tracer.frameworks.launch.door import read_launch
 
     found = _told_apart(given)
-    tables = read_config_file(file) if file is not None else None
+    tables = read_framework_file(file) if file is not None else None
     beside = found.text is not None and words
     if beside and Path(found.name or "").suffix.lower() in _CONFIGS:
         from tracer.frameworks.config_files import parse_config

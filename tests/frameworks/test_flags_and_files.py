@@ -10,7 +10,7 @@ import pytest
 
 from tracer.errors import ConfigError
 from tracer.frameworks import FRAMEWORKS, from_flags
-from tracer.frameworks.config_files import parse_config, read_config_file
+from tracer.frameworks.config_files import parse_config, read_framework_file
 from tracer.frameworks.registry import framework
 
 
@@ -168,7 +168,7 @@ def test_configuration_files(name: str, tmp_path: Path) -> None:
     file_name, text = FILES[name]
     path = tmp_path / file_name
     path.write_text(text)
-    layout = from_flags(name, [], gpus=8, file=read_config_file(path))
+    layout = from_flags(name, [], gpus=8, file=read_framework_file(path))
     assert layout.scenario.mesh.tp == 8
 
 
@@ -215,9 +215,9 @@ def test_texts_that_are_no_tables(text: str, suffix: str) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"must end in \.yaml"):
-        read_config_file(tmp_path / "x.ini")
+        read_framework_file(tmp_path / "x.ini")
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_config_file(tmp_path / "x.yaml")
+        read_framework_file(tmp_path / "x.yaml")
 
 
 def test_yaml_loads_only_for_yaml() -> None:

@@ -7,6 +7,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from draws import draws
 from frameworks.drawn_flags import words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,10 +26,8 @@ MODELS = [
     ),
     ModelSpec(layers=4, hidden=64, heads=4),
 ]  # fmt: skip
-#: A tenth of the profile's examples, for a launch is a whole scenario.
-FEWER = settings(
-    max_examples=max(60, settings().max_examples // 10), suppress_health_check=[HealthCheck.too_slow]
-)
+#: A launch is a whole scenario.
+FEWER = settings(max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def outcome(make: Any) -> dict[str, Any] | None:

@@ -162,12 +162,12 @@ def test_reading_lines_opens_no_file_and_warns_of_one(tmp_path: object) -> None:
 def test_long_texts_take_time_in_proportion() -> None:
     import time
 
-    started = time.monotonic()
+    started = time.process_time()  # in proportion to the square it would be many minutes
     with pytest.raises(ConfigError, match="a quote that does not close"):
         from_flags("vllm", "-tp 2 '" + "x\n" * 100_000, gpus=2)
     with pytest.raises(ConfigError, match="are more than 500000 characters"):
         from_flags("vllm", "x" * 500_001, gpus=2)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 60
 
 
 def test_quotes_hold_comments_and_newlines() -> None:

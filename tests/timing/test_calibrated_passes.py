@@ -16,9 +16,9 @@ from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.token import Phase
 from tracer.timing.basis import Rates
 from tracer.timing.batch import TimedBatch
+from tracer.timing.pass_rows import pass_rows
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.report import time_report
-from tracer.timing.report_text import pass_rows
 from tracer.timing.roofline import layer_time
 from tracer.timing.throughput import half_beside_communication, overlapped_seconds, throughput
 

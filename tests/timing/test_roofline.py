@@ -25,14 +25,7 @@ from tracer.timing.operators import (
     moe_layer,
     rate_of,
 )
-from tracer.timing.roofline import (
-    expert_points,
-    expert_roof,
-    layer_time,
-    operator_time,
-    ridge,
-    weight_intensity,
-)
+from tracer.timing.roofline import expert_points, expert_roof, layer_time, operator_time, ridge
 
 H100 = hardware_preset("h100")
 V3 = model_preset("deepseek-v3")
@@ -81,11 +74,6 @@ def test_512_tokens_an_expert_of_four_prompts_of_4096():
     load = expert_load(V3, 4 * 4096)
     assert load.pairs == 131_072
     assert load.tokens_per_expert == pytest.approx(512)
-
-
-@pytest.mark.parametrize(("size", "intensity"), [(2, 512), (1, 1024)])
-def test_intensity_of_weights_is_m_in_bf16_and_2m_in_fp8(size: float, intensity: float):
-    assert weight_intensity(512, size) == intensity
 
 
 def test_ridges():

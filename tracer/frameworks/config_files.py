@@ -16,7 +16,7 @@ SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 MAX_KEYS = 20_000
 
 
-def read_config_file(path: Path) -> Mapping[str, object]:
+def read_framework_file(path: Path) -> Mapping[str, object]:
     """The tables of a configuration file.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, check_int
+from tracer.errors import MAX_SIZE, ConfigError, whole_number
 from tracer.frameworks.gathering import gathered
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.launch.result import Launch, Process
@@ -201,8 +201,8 @@ def _gpus(gpus: int | None, process: Process) -> int | None:
     """GPUs of the caller or of the launch line, which must agree."""
     said = process.counts.gpus
     if gpus is None:
-        return said if said is None else check_int("gpus", said)
-    check_int("gpus", gpus)
+        return said if said is None else whole_number("gpus", said, at_most=MAX_SIZE)
+    whole_number("gpus", gpus, at_most=MAX_SIZE)
     if said is not None and said != gpus:
         raise ConfigError(
             "gpus",
@@ -231,7 +231,7 @@ def _check_asks(process: Process, gpus: int | None) -> None:
 def _per_node(gpus_per_node: int | None, process: Process, parsed: Parsed) -> int | None:
     """GPUs of a node, of the caller, the launcher, or the framework's own flag; None where nothing says."""
     if gpus_per_node is not None:
-        return check_int("gpus_per_node", gpus_per_node)
+        return whole_number("gpus_per_node", gpus_per_node, at_most=MAX_SIZE)
     own = parsed.values.get("gpus_per_node")
     counts = process.counts
     return counts.per_node or (own if isinstance(own, int) else None) or counts.gpus_per_node

@@ -43,7 +43,7 @@ _PROPORTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class PassTime:
-    """Times of one pass of ``tokens`` new tokens a replica, all replicas alike, seconds on one GPU.
+    """Times of one pass of ``tokens`` new tokens per replica, all replicas alike, seconds on one GPU.
 
     ``attention``, ``shared``, ``experts`` and ``dense`` are the operators of a layer, ``around`` the small
     kernels of any layer, ``around_moe`` and ``around_dense`` those of a kind, ``head`` the LM head;
@@ -279,7 +279,7 @@ def pass_time(
     rates_name: str = "the cluster's",
     like: PassTime | None = None,
 ) -> PassTime:
-    """Times of a pass of ``batch`` requests a replica (default: :func:`pass_batch` of ``tokens``).
+    """Times of a pass of ``batch`` requests per replica (default: :func:`pass_batch` of ``tokens``).
 
     ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors). ``links`` are
     a profile's link rates: they then time all that moves. ``parts`` cuts its rows evenly and times one

@@ -1,26 +1,30 @@
 """What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract.
 
-The timelines of a time report, for Gantt charts and trace viewers.
+:func:`timelines_of` hands the same times to Gantt charts and trace viewers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import exact_sum
+from tracer.display import exact_sum, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract, DispatchMode
+from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
 from tracer.timing.basis import Rates, rates_word
 from tracer.timing.batch import TimedBatch
+from tracer.timing.pass_rows import known_words, pass_rows
 from tracer.timing.pass_time import PassTime, pass_batch, pass_time
 from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
@@ -43,7 +47,10 @@ OVERLAPPED_LAYERS = 4
 
 @dataclass(frozen=True, slots=True)
 class TimeReport:
-    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why."""
+    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why.
+
+    ``chunk`` are the tokens per chunk where ``pipeline`` serves one prompt in chunks.
+    """
 
     trip: Trip
     times: TripTime
@@ -53,6 +60,7 @@ class TimeReport:
     decode: DecodePipeline | None
     choice: Choice | None
     missing: tuple[str, ...]
+    chunk: int | None = None
     throughput: tuple[Throughput, ...] = ()
 
     @property
@@ -80,6 +88,7 @@ class TimeReport:
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
+                **({} if self.chunk is None else {"chunk": self.chunk}),
             },
             "decode_pipeline": decode
             and {
@@ -102,8 +111,6 @@ class TimeReport:
         }
 
     def __str__(self) -> str:
-        from tracer.timing.report_text import report_text
-
         return report_text(self)
 
 
@@ -112,22 +119,25 @@ def time_report(
     *,
     tokens: int | None = None,
     micro_batches: int = 8,
+    chunk: int | None = None,
     profile: str = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
     rates: Rates | str = Rates.CALIBRATED,
 ) -> TimeReport:
-    """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
+    """Time a scenario: ``tokens`` new tokens per replica, ``micro_batches`` of them, a profile's rates.
 
-    ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors by the data
-    sheet); the trip's links are timed alone either way. A profile other than ``peak`` times all that moves.
-
+    ``chunk`` sends one prompt through the pipeline in chunks of so many tokens, in place of micro-batches.
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
     ``moe_times`` are overlapped, halved, instead of those computed.
+    ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors by the data
+    sheet); the trip's links are timed alone either way. A profile other than ``peak`` times all that moves.
 
     Raises:
         ConfigError: for a number below 1, or a profile, GPU or word for ``rates`` that is unknown.
     """
+    if chunk is not None and scenario.decodes:
+        raise ConfigError("chunk", chunk, "divides a prompt, and decode has none", "leave it out")
     links, chosen = rates_of(profile, LinkRates.of(scenario.cluster)), rates_word(rates)
     named = None if profile == PEAK else links
     name = "the cluster's" if profile == PEAK else profile
@@ -141,16 +151,21 @@ def time_report(
     if gpu is not None and whole is not None:
         half = _half(scenario, gpu, whole, named, missing)
         overlap = None if half is None else _overlap(whole, half)
+        batch = pass_batch(scenario, tokens)
         if scenario.phase is Phase.DECODE:
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
-        served = throughput(whole, pass_batch(scenario, tokens), half, pipeline, decode)
+            if chunk is not None and pipeline is not None:
+                pipeline = chunked_prompt(scenario, gpu, chunk, named, chosen)
+                batch = TimedBatch.prompts(scenario.token.prompt)
+        served = throughput(whole, batch, half, pipeline, decode, chunked=chunk is not None)
         choice = _choice(scenario, gpu, whole, links, missing)
     times = trip_time(trip, links, name)
     if moe_times is not None:
         overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
-    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), served)
+    used = chunk if pipeline else None
+    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), used, served)
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -261,7 +276,7 @@ def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> 
 
 
 def _nvlink_domains(scenario: Scenario) -> int:
-    """Islands that the token's dispatch group spans."""
+    """NVLink domains that the token's dispatch group spans."""
     members = scenario.mesh.group(scenario.home, ("etp", "ep"))
     return len({scenario.cluster.nvlink_domain_of(rank) for rank in members})
 
@@ -291,3 +306,85 @@ def timelines_of(report: TimeReport) -> list[Timeline]:
     if report.decode is not None:
         lines.append(timeline.of_decode(report.decode))
     return lines
+
+
+def report_text(report: TimeReport) -> str:
+    """Every part that is there, then what is missing and why."""
+    scenario = report.trip.scenario
+    lines = [f"{scenario.name or 'scenario'}: {mesh_line(scenario)}", ""]
+    lines += [
+        f"one token's trip: {format_seconds(report.times.seconds)} on the links ({report.times.assumption})"
+    ]
+    if report.whole is not None:
+        lines += ["", *_pass_lines(report.whole)]
+    if report.overlap is not None:
+        lines += ["", *_overlap_lines(report.overlap)]
+    if report.pipeline is not None:
+        stages, batches = report.pipeline.start.shape
+        work = f"{batches} micro-batches, each such a pass"
+        if report.chunk is not None:
+            work = f"{batches} chunks of one prompt, {report.chunk:,} tokens each"
+        lines += [
+            "",
+            f"pipeline: {stages} stages x {work}, in "
+            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
+            f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+        ]
+    if report.decode is not None:
+        _, stages, groups = report.decode.start.shape
+        lines += [
+            "",
+            f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
+            f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
+            f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
+        ]
+    if report.throughput:
+        lines += ["", *map(str, report.throughput)]
+    if report.choice is not None:
+        at_peak = "tokens against weights, both at peak rates:"
+        calibrated = report.whole is not None and report.whole.rates is Rates.CALIBRATED
+        lines += ["", *([at_peak] if calibrated else []), str(report.choice)]
+    if report.missing:
+        lines += ["", *(f"not timed: {reason}" for reason in report.missing)]
+    return "\n".join(lines)
+
+
+def _pass_lines(whole: PassTime) -> Iterator[str]:
+    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    rows = list(pass_rows(whole))
+    if whole.rates is Rates.PEAK:
+        cells = [(each.name, format_seconds(each.seconds), each.binds) for each in rows]
+        yield from text_table(_PEAK_COLUMNS, cells)
+    else:
+        yield f"  {known_words(whole)}"
+        bases = list(dict.fromkeys(each.basis for each in rows))
+        yield from text_table(
+            _COLUMNS,
+            [
+                (
+                    each.name,
+                    format_seconds(each.seconds),
+                    format_seconds(each.floor_seconds),
+                    f"{each.binds} [{bases.index(each.basis) + 1}]",
+                )
+                for each in rows
+            ],
+        )
+        yield from (f"  [{place}] {basis}" for place, basis in enumerate(bases, 1))
+    yield f"  assumes {whole.assumption}"
+
+
+_PEAK_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), left("what binds"))
+_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), right("floor", 9, gap=0), left("what binds"))
+
+
+def _overlap_lines(overlap: Overlap) -> Iterator[str]:
+    yield (
+        f"two-batch overlap (4 MoE layers): {overlap.gain:+.1%} throughput, bound {overlap.bound:+.1%}; "
+        f"{format_seconds(overlap.sequential_seconds)} in sequence, "
+        f"{format_seconds(overlap.seconds)} overlapped"
+    )
+    yield (
+        f"  communication left exposed: {format_seconds(overlap.exposed_seconds)} of "
+        f"{format_seconds(overlap.communication_seconds)}"
+    )

@@ -126,8 +126,12 @@ def throughput(
     half: MoeTimes | None = None,
     pipeline: Pipeline | None = None,
     decode: DecodePipeline | None = None,
+    *,
+    chunked: bool = False,
 ) -> tuple[Throughput, ...]:
     """Of one batch at a time, and where halves are given and no pipeline is in the way, of two.
+
+    ``chunked`` says that ``pipeline`` carries ``batch`` once, in chunks.
 
     Raises:
         ConfigError: for a batch without tokens.
@@ -144,6 +148,8 @@ def throughput(
     if decode is not None:
         groups = decode.start.shape[2]
         return (of(groups, decode.seconds_per_token, decode.seconds_per_token),)
+    if pipeline is not None and chunked:
+        return (of(1, pipeline.makespan, pipeline.makespan),)
     if pipeline is not None:
         return (of(pipeline.start.shape[1], pipeline.makespan, alone),)
     found = [of(1, alone, alone)]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @scenario_argument
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
+@click.option("--chunk", type=int, help="Send one prompt through the pipeline in chunks of so many tokens.")
 @click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
 @click.option(
     "--rates",
@@ -47,6 +48,7 @@ def time_command(
     scenario: Scenario,
     tokens: int | None,
     micro_batches: int,
+    chunk: int | None,
     profile: str,
     rates: str,
     hardware: str | None,
@@ -77,6 +79,7 @@ def time_command(
         scenario,
         tokens=tokens,
         micro_batches=micro_batches,
+        chunk=chunk,
         profile=profile,
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),

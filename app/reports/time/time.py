@@ -18,9 +18,9 @@ from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
 from tracer.timing.basis import Rates
+from tracer.timing.pass_rows import known_words, pass_rows
 from tracer.timing.rates import PEAK, profile_names
 from tracer.timing.report import TimeReport, time_report, timelines_of
-from tracer.timing.report_text import known_words, pass_rows
 from tracer.timing.trace import trace_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,170 @@
+"""Contracts ``ep`` and ``ag_rs``: rows travel to the experts' GPUs, weighted sums travel back.
+
+A row's copy dispatched by GPU g has the key ``id · world + g``: without SP each TP rank dispatches its
+own. A low-latency result is one message for each expert, under ``copy · (experts + 1) + 1 + expert``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tracer.proof.replay.faults import Fault
+from tracer.proof.replay.layer.experts import Jobs, run_jobs, slices_of
+from tracer.proof.replay.layer.gates import gate, source_rows
+from tracer.proof.replay.layer.rows import Rows
+from tracer.proof.replay.run import Parcel, stepped
+from tracer.proof.replay.sent import Place
+from tracer.scenario.plan import Contract, DispatchMode, Sp
+from tracer.trip import hops
+from tracer.trip.hop import HopKind, Part, Transfer, Where
+from tracer.trip.hops.ep import combine_to, dispatch_from
+from tracer.trip.hops.routes import expert_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tracer.proof.replay.run import Run
+    from tracer.trip.itinerary import HopBuilder
+
+    Planner = Callable[["Run", "Copy"], Iterator[tuple[Transfer, int]]]
+
+
+class Copy(NamedTuple):
+    """A row's copy on the GPU that dispatches it: where it is taken, with its picks and their weights."""
+
+    key: int
+    source: int
+    where: Where
+    weights: dict[int, float]
+
+
+def experts_by_tokens(run: Run, layer: int) -> None:
+    """Dispatch, run the experts, combine into ``moe`` on each GPU that dispatched."""
+    gathers_first = run.fault is Fault.DISPATCH_TWICE and run.scenario.plan.sp is Sp.MEGATRON
+    if gathers_first:
+        _move_for_fault(run, layer, hops.all_gather, "x")
+    copies = _load_copies(run, layer)
+    _send(run, layer, HopKind.DISPATCH, "copies", copies, _plan_dispatch)
+    _run_experts(run, layer, copies)
+    _send(run, layer, HopKind.COMBINE, "result", copies, _plan_combine)
+    _collect(run, layer)
+    run.drop(layer, "copies", "result")
+    if gathers_first:
+        _move_for_fault(run, layer, hops.reduce_scatter, "moe")
+    run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "moe")
+
+
+def _load_copies(run: Run, layer: int) -> dict[int, list[Copy]]:
+    """Route the rows of each GPU that dispatches, and lay them out as copies; copies by row number."""
+    world = run.scenario.mesh.world_size
+    found: dict[int, list[Copy]] = {}
+    for gpu in run.gpus_of_layer(layer):
+        ids = source_rows(run, gpu)
+        gates = gate(run, gpu, layer, ids)
+        run.put(gpu, "copies", ids * world + gpu.rank, gpu.at("x", ids))
+        columns = (
+            run.batch.rows_of(ids).tolist(),
+            ids.tolist(),
+            gates.experts.tolist(),
+            gates.weights.tolist(),
+        )
+        for row, token, experts, weights in zip(*columns, strict=True):
+            where = run.where(row, layer)
+            by_expert = dict(zip(experts, weights, strict=True))
+            found.setdefault(row, []).append(Copy(token * world + gpu.rank, gpu.rank, where, by_expert))
+    return found
+
+
+def _send(
+    run: Run, layer: int, kind: HopKind, tensor: str, copies: dict[int, list[Copy]], plan: Planner
+) -> None:
+    """Take the rows' stops of a kind and move every copy as its transfers say."""
+    stride = run.scenario.mesh.world_size * (1 if tensor == "copies" else _result_stride(run))
+    sends: list[tuple[int, Parcel]] = []
+    for halt in run.walk.take(layer, Part.MOE, (kind,)):
+        for copy in copies[halt.row]:
+            planned = list(plan(run, copy))
+            steps = stepped([transfer for transfer, _ in planned], 0)
+            for (step, (role, src, dst, _)), (_, key) in zip(steps, planned, strict=True):
+                sends.append((step, (role, src, dst, key)))
+    if sends:
+        run.send_all(Place(layer, Part.MOE, kind), tensor, sends, lambda keys: keys // stride)
+
+
+def _plan_dispatch(run: Run, copy: Copy) -> Iterator[tuple[Transfer, int]]:
+    """Transfers of a copy, each with the key of the row that it carries."""
+    for transfer in dispatch_from(run.scenario, copy.where, copy.source):
+        yield transfer, copy.key
+
+
+def _plan_combine(run: Run, copy: Copy) -> Iterator[tuple[Transfer, int]]:
+    """Transfers of a copy's results with the key of each; low latency returns one for each message."""
+    stride = _result_stride(run)
+    transfers = combine_to(run.scenario, copy.where, copy.source)
+    if not _by_message(run):
+        yield from ((transfer, copy.key * stride) for transfer in transfers)
+        return
+    messages = expert_messages(run.scenario, copy.where, copy.source)
+    experts = [expert for expert, rank in messages if rank != copy.source]
+    for transfer, expert in zip(transfers, experts, strict=True):
+        yield transfer, copy.key * stride + 1 + expert
+
+
+def _by_message(run: Run) -> bool:
+    """Whether each expert's output travels alone."""
+    plan = run.scenario.plan
+    return plan.contract is Contract.EP and plan.dispatch is DispatchMode.LOW_LATENCY
+
+
+def _result_stride(run: Run) -> int:
+    model = run.scenario.model
+    return model.need("experts", "key their results") + model.shared_experts + 1
+
+
+def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:
+    """Each GPU runs its experts on the copies that reached it, into ``result``.
+
+    Under ``ag_rs`` every GPU that got a row sends a partial row back, of zeros when it ran nothing.
+    """
+    jobs = _assign(run, layer, copies)
+    for gpu in run.gpus_of_layer(layer):
+        mine = jobs.get(gpu.rank, Jobs())
+        result = run_jobs(run, gpu, "copies", mine, slices_of(gpu.weights, layer))
+        if run.scenario.plan.contract is Contract.AG_RS:
+            rows = gpu.held("copies")
+            result = result.added(rows.keys * _result_stride(run), np.zeros(rows.values.shape))
+        gpu.rows["result"] = result
+
+
+def _assign(run: Run, layer: int, copies: dict[int, list[Copy]]) -> dict[int, Jobs]:
+    """Jobs of each GPU: what the ids that travel with a copy tell it to run."""
+    stride, by_message = _result_stride(run), _by_message(run)
+    jobs: dict[int, Jobs] = {}
+    for copy in (copy for of_row in copies.values() for copy in of_row):
+        for expert, rank in expert_messages(run.scenario, copy.where, copy.source):
+            result = copy.key * stride + (1 + expert if by_message else 0)
+            run.stays[layer] = run.stays.get(layer, 0) + (rank == copy.source)
+            jobs.setdefault(rank, Jobs()).add(copy.key, expert, copy.weights[expert], result)
+    return jobs
+
+
+def _collect(run: Run, layer: int) -> None:
+    """Sum what came back for the copies that a GPU dispatched, into ``moe`` ``[rows, hidden]``."""
+    stride, world = _result_stride(run), run.scenario.mesh.world_size
+    for gpu in run.gpus_of_layer(layer):
+        result = gpu.held("result")
+        ids, source = np.divmod(result.keys // stride, world)
+        own = source == gpu.rank
+        gpu.rows["moe"] = Rows.empty(result.width).added(ids[own], result.values[own])
+
+
+def _move_for_fault(run: Run, layer: int, build: HopBuilder, tensor: str) -> None:
+    """A collective that the itinerary does not have, over every row of the layer's stage."""
+    sends: list[tuple[int, Parcel]] = []
+    for row, token in enumerate(run.batch.ids.tolist()):
+        sends += stepped(build(run.scenario, run.where(row, layer)).transfers, token)
+    kind = HopKind(build.__name__)
+    run.send_all(Place(layer, Part.MOE, kind), tensor, sends, lambda keys: keys)
