@@ -160,7 +160,7 @@ def profile(name: object) -> Profile:
     return _read(name, stored[name])
 
 
-def rates_of(name: str, cluster_rates: LinkRates) -> LinkRates:
+def rates_of(name: str | Profile, cluster_rates: LinkRates) -> LinkRates:
     """Links of a profile, or the cluster's own for ``peak``.
 
     Raises:
@@ -168,7 +168,7 @@ def rates_of(name: str, cluster_rates: LinkRates) -> LinkRates:
     """
     if name == PEAK:
         return cluster_rates
-    found = profile(name)
+    found = name if isinstance(name, Profile) else profile(name)
     if found.rates is None:
         rule = "has times of whole collectives and no link rates"
         raise ConfigError("profile", name, rule, f"try {PEAK!r}, or one of {', '.join(profile_names())}")

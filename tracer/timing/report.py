@@ -23,7 +23,7 @@ from tracer.timing.basis import Rates, rates_word
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_rows import known_words, pass_rows
 from tracer.timing.pass_time import PassTime, pass_batch, pass_time
-from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.rates import PEAK, Profile, rates_of
 from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
@@ -120,7 +120,7 @@ def time_report(
     tokens: int | None = None,
     micro_batches: int = 8,
     chunk: int | None = None,
-    profile: str = PEAK,
+    profile: str | Profile = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
     rates: Rates | str = Rates.CALIBRATED,
@@ -140,7 +140,8 @@ def time_report(
         raise ConfigError("chunk", chunk, "divides a prompt, and decode has none", "leave it out")
     links, chosen = rates_of(profile, LinkRates.of(scenario.cluster)), rates_word(rates)
     named = None if profile == PEAK else links
-    name = "the cluster's" if profile == PEAK else profile
+    own = profile.name if isinstance(profile, Profile) else profile
+    name = "the cluster's" if profile == PEAK else own
     trip = take_trip(scenario)
     missing: list[str] = []
     gpu = _hardware(scenario, hardware, missing)

@@ -14,6 +14,7 @@ from app.commands.cost.calculator import TimeCommand
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
     from tracer.serving.kv_stream import KvStream
+    from tracer.timing.rates import Profile
     from tracer.timing.report import TimeReport
     from tracer.timing.schedules.overlap import MoeTimes
 
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
 @click.option("--chunk", type=int, help="Send one prompt through the pipeline in chunks of so many tokens.")
-@click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
+@click.option(
+    "--profile",
+    default="peak",
+    show_default=True,
+    help="Link rates: peak, a fitted profile, or a file of nccl-tests output, which is fitted.",
+)
 @click.option(
     "--rates",
     default="calibrated",
@@ -80,7 +86,7 @@ def time_command(
         tokens=tokens,
         micro_batches=micro_batches,
         chunk=chunk,
-        profile=profile,
+        profile=_profile(scenario, profile),
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),
         rates=rates,
@@ -104,6 +110,18 @@ def time_command(
         click.echo("\n" + "\n\n".join(str(each) for each in tables))
         click.echo("\n" + summary(tables))
         click.echo("\n" + weights_text())
+
+
+def _profile(scenario: Scenario, named: str) -> str | Profile:
+    """A profile by name, or fitted to the file of that name."""
+    from tracer.scenario.files import read_text
+    from tracer.timing.own_measurements import nccl_profile
+    from tracer.trip.clock import LinkRates
+
+    path = Path(named)
+    if not path.is_file():
+        return named
+    return nccl_profile(path.stem, read_text(path, "--profile"), LinkRates.of(scenario.cluster))
 
 
 def _moe_times(text: str) -> MoeTimes:
