@@ -11,6 +11,8 @@ from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_
 
 _FORMAT_FIELDS = {
     WeightPart.ATTENTION: "attention_weights",
+    WeightPart.INDEXER: "attention_weights",
+    WeightPart.LINEAR: "attention_weights",
     WeightPart.DENSE: "dense_weights",
     WeightPart.SHARED: "shared_weights",
     WeightPart.EXPERTS: "expert_weights",
@@ -31,7 +33,7 @@ class PartCount:
 class ParameterCount:
     """The parameters of a model by part; ``print`` shows the table and what it leaves out.
 
-    ``active`` is what one token uses, embedding and output head included.
+    Multi-token-prediction layers are in none of the parts. ``active`` is what one token uses, embedding and output head included.
     ``weight_bytes`` has the scales of block formats in it (``weight_format.stored_bytes``).
     """
 
@@ -61,12 +63,12 @@ class ParameterCount:
 
     def __str__(self) -> str:
         """The table, a line a part."""
-        rows = [("part", "parameters", "active", "bytes")]
+        rows: list[tuple[str, str, str, str]] = [("part", "parameters", "active", "bytes")]
         rows += [(p.part, f"{p.total:,}", f"{p.active:,}", f"{p.weight_bytes:,}") for p in self.parts]
         rows += [("all", f"{self.total:,}", f"{self.active:,}", f"{self.weight_bytes:,}")]
-        lines = [f"{part:<10}{total:>20}{active:>18}{size:>20}" for part, total, active, size in rows]
-        left_out = ("biases, q/k norms", *self.left_out)
-        return "\n".join([*lines, f"left out: {'; '.join(left_out)}"])
+        lines = [f"{part:<18}{total:>20}{active:>18}{size:>20}" for part, total, active, size in rows]
+        left_out = f"left out: {'; '.join(self.left_out)}" if self.left_out else "left out: nothing"
+        return "\n".join([*lines, left_out])
 
 
 def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) -> ParameterCount:
@@ -78,8 +80,7 @@ def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16
     matrices = weight_matrices(spec)
     parts = [part for part in WeightPart if any(matrix.part == part for matrix in matrices)]
     counts = tuple(
-        _count(part, [m for m in matrices if m.part == part], part_format(spec, part, unstated))
-        for part in parts
+        _count(spec, part, [each for each in matrices if each.part == part], unstated) for part in parts
     )
     return ParameterCount(spec.name, counts, spec.left_out)
 
@@ -111,11 +112,35 @@ def _one_expert(spec: ModelSpec) -> list[WeightMatrix]:
     )
 
 
-def _count(part: WeightPart, matrices: Iterable[WeightMatrix], stored: WeightFormat) -> PartCount:
+def matrix_formats(
+    spec: ModelSpec, matrix: WeightMatrix, unstated: WeightFormat = WeightFormat.BF16
+) -> dict[WeightFormat, int]:
+    """How the copies of a matrix are stored: format -> copies in that format."""
+    usual = part_format(spec, matrix.part, unstated)
+    exceptions = [each for each in spec.stored if (each.part, each.matrix) == (matrix.part, matrix.name)]
+    if not exceptions:
+        return {usual: matrix.copies}
+    if not matrix.kinds:
+        return {exceptions[-1].format: matrix.copies}
+    per_layer = matrix.copies // sum(len(spec.kinds()[kind][1]) for kind in matrix.kinds)
+    counts: dict[WeightFormat, int] = {}
+    for kind in matrix.kinds:
+        for layer in spec.kinds()[kind][1]:
+            stored = usual
+            for each in exceptions:
+                stored = each.format if not each.layers or layer in each.layers else stored
+            counts[stored] = counts.get(stored, 0) + per_layer
+    return counts
+
+
+def _count(
+    spec: ModelSpec, part: WeightPart, matrices: Iterable[WeightMatrix], unstated: WeightFormat
+) -> PartCount:
     """Sum the matrices of a part."""
     total = active = weight_bytes = 0
     for matrix in matrices:
         total += matrix.copies * matrix.elements
         active += matrix.used * matrix.elements
-        weight_bytes += matrix.copies * stored_bytes(stored, matrix.rows, matrix.columns)
+        for stored, copies in matrix_formats(spec, matrix, unstated).items():
+            weight_bytes += copies * stored_bytes(stored, matrix.rows, matrix.columns)
     return PartCount(part, total, active, weight_bytes)
