@@ -29,6 +29,7 @@ from tracer.model.configs.parts import (
     shared_times,
 )
 from tracer.model.configs.routing import deepseek_routing, routing
+from tracer.model.configs.vision import gemma4_vision, siglip_vision
 from tracer.model.layers import Gate, LayerKind, QkNorm
 from tracer.model.router_kind import RouterKind
 
@@ -50,6 +51,7 @@ class Family:
     ``tied`` is its default for ``tie_word_embeddings``. ``assumed`` says what no config states and no
     class confirms; ``layers_each`` is how many layers of the spec one of the config's is.
     ``blocks`` names the modules that hold a part's matrices in checkpoints, where they are not the usual.
+    ``vision`` counts the vision encoder, where the language model's class holds it.
     """
 
     model_types: tuple[str, ...]
@@ -61,6 +63,7 @@ class Family:
     assumed: tuple[str, ...] = ()
     layers_each: int = 1
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vision: Callable[[ConfigKeys, int], int] | None = None
 
     @property
     def architectures(self) -> tuple[str, ...]:
@@ -114,8 +117,17 @@ def _norm_if(key: str, word: QkNorm) -> Callable[[ConfigKeys], QkNorm]:
     return lambda keys: word if keys.switch(key) else QkNorm.NONE
 
 
+def _llama4(keys: ConfigKeys) -> dict[str, Any]:
+    """Top-1 with a sigmoid, and one shared expert; which layers have experts must be stated."""
+    if not keys.has("moe_layers"):
+        keys.size("interleave_moe_layer_step")
+    return {"router": RouterKind.TOPK_SIGMOID, "shared_experts": 1}
+
+
 def _grouped(keys: ConfigKeys) -> dict[str, Any]:
     """DeepSeek's routing; K/V heads are stated though the cache is a latent."""
+    if not keys.has("mlp_layer_types"):
+        keys.size("first_k_dense_replace", low=0)
     return {"kv_heads": keys.size("num_key_value_heads")} | deepseek_routing(keys)
 
 
@@ -156,9 +168,11 @@ FAMILIES: tuple[Family, ...] = (
         heads(head_dim_needed=True, qk_norm=HEAD, kv_needed=False, windows=listed(
             every=6, pattern_key="sliding_window_pattern")), dense(), norms=4),
         tied=True, defaults={"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4,
-                             "vocab_size": 262208}),
+                             "vocab_size": 262208},
+        vision=siglip_vision),
     Family(("gemma4_text", "gemma4"), "Gemma4", special.gemma4_layer, special.gemma4_ends, tied=True,
-           blocks={"experts": ("experts", "experts.0", "moe.experts"), "shared": ("mlp",)}),
+           blocks={"experts": ("experts", "experts.0", "moe.experts"), "shared": ("mlp",)},
+           vision=gemma4_vision),
     Family(("glm",), "GlmForCausalLM", layer(heads(qkv_bias="attention_bias"), dense())),
     Family(("glm4",), "Glm4ForCausalLM", layer(heads(qkv_bias="attention_bias"), dense(), norms=4)),
     Family(("cohere",), "CohereForCausalLM", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias",
@@ -213,7 +227,7 @@ FAMILIES: tuple[Family, ...] = (
         heads(head_dim_needed=True, windows=chunks),
         moe(dense=dense(width="intermediate_size_mlp"), experts=_LOCAL, width=("intermediate_size",),
             shared=lambda keys, width: width)),
-        lambda keys: {"router": RouterKind.TOPK_SIGMOID, "shared_experts": 1}),
+        _llama4),
     Family(("glm4_moe", "glm4v_moe_text", "glm4v_moe"), "Glm4Moe", layer(
         heads(head_dim_needed=True, qkv_bias="attention_bias", qk_norm=_norm_if("use_qk_norm", HEAD)),
         moe(experts=_N_ROUTED, shared=shared_times)), routing(_SIGMOID, groups=True),

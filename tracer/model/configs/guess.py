@@ -6,7 +6,7 @@ from tracer.errors import ConfigError
 from tracer.model.configs.config_keys import ConfigKeys
 from tracer.model.configs.families import FAMILIES, Family
 from tracer.model.configs.parts import EXPERTS, by_type, delta_net, dense, heads, latent, layer, layer_types
-from tracer.model.configs.parts import mamba2, moe, shared_times
+from tracer.model.configs.parts import every_token, mamba2, moe, shared_times
 from tracer.model.configs.routing import routing
 from tracer.model.layers import QkNorm
 from tracer.model.router_kind import RouterKind
@@ -18,6 +18,7 @@ _UNKNOWABLE = (
     "num_kv_shared_layers", "hidden_size_per_layer_input", "sparse_attention_config", "attn_res_block_size",
     "encoder_layers", "mlp_expansion", "moe_latent_size", "zero_expert_num", "routed_expert_hidden_size",
 )  # fmt: skip
+_MIXERS = ("mamba_", "ssm_", "rwkv_", "conv_", "linear_", "attn_layer_")
 _FIX = "give the sizes that matter in [model] by hand"
 _REFUSED = "is not a family this reader knows, and its key {key!r} names a part that no other key describes"
 
@@ -38,7 +39,8 @@ def family_of_unknown(keys: ConfigKeys, model_type: str) -> Family:
             "its architecture names"
         )
         return known
-    for key in _UNKNOWABLE:
+    mixers = [key for key in keys.table if key.startswith(_MIXERS)] if not layer_types(keys) else []
+    for key in (*_UNKNOWABLE, *mixers):
         if keys.has(key) and keys.table[key] not in (0, False, [], {}):
             raise ConfigError(keys.field("model_type"), model_type, _REFUSED.format(key=key), _FIX)
     if keys.table.get("is_encoder_decoder"):
@@ -78,7 +80,7 @@ def _made(keys: ConfigKeys, model_type: str) -> Family:
         assumed.append(f"biases of q, k and v by {biased}" if keys.has(biased) else "no biases")
         kinds = set(layer_types(keys))
         if kinds & {"linear", "mamba"}:
-            attend = by_type(full=attend, sliding=attend, linear=delta_net, mamba=mamba2)
+            attend = by_type(full=heads(qk_norm=word, qkv_bias=biased, kv_needed=False, windows=every_token), linear=delta_net, mamba=mamba2)
             assumed.append("linear layers as Qwen3-Next's, Mamba layers as Granite's")
     feed, ends = dense(bias="mlp_bias"), None
     if any(keys.has(key) for key in EXPERTS):

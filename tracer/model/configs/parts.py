@@ -5,7 +5,7 @@ Each function here makes a reader of one part; ``families`` puts them together, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from tracer.errors import ConfigError, check_int, nearest
@@ -51,7 +51,7 @@ STATE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 4}
 LAYER_TYPES = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding",
     "chunked_attention": "chunked", "linear_attention": "linear", "mamba": "mamba", "mamba2": "mamba",
-    "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "minimax_m3_sparse": "sparse",
+    "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "indexed_attention": "full", "minimax_m3_sparse": "sparse",
     "compressed_sparse_attention": "compressed", "heavily_compressed_attention": "heavily_compressed",
 }  # fmt: skip
 
@@ -129,6 +129,10 @@ def listed(*, every: int | None = None, pattern_key: str | None = None, everywhe
                 return SLIDING, keys.size(keys.first("sliding_window", "sliding_window_size"))
             if word == "chunked":
                 return AttentionType.CHUNKED, keys.size("attention_chunk_size")
+            if word != "full":
+                rule = "is not a kind of layer this reader knows in this family"
+                got = keys.words(keys.first("layer_types", "layers_block_type"))[index]
+                raise ConfigError(keys.field("layer_types"), got, rule, "try 'full_attention'")
             return FULL, None
         size = keys.optional_size("sliding_window") if keys.switch("use_sliding_window", True) else None
         if size is None or size >= 1 << 30:
@@ -141,6 +145,11 @@ def listed(*, every: int | None = None, pattern_key: str | None = None, everywhe
         return (SLIDING, size) if everywhere else (FULL, None)
 
     return window
+
+
+def every_token(keys: ConfigKeys, index: int) -> tuple[AttentionType, int | None]:
+    """Every layer that attends sees all earlier tokens."""
+    return FULL, None
 
 
 def chunks(keys: ConfigKeys, index: int) -> tuple[AttentionType, int | None]:
@@ -488,20 +497,3 @@ def layer(
         )
 
     return read
-
-
-def choose(key: str, kinds: Mapping[object, Attend]) -> Attend:
-    """Attention by a list with one entry per layer."""
-
-    def read(keys: ConfigKeys, index: int) -> Attention | None:
-        value = keys.per_layer(key, layer_count(keys))[index]
-        if isinstance(value, bool | int | str) and value in kinds:
-            return kinds[value](keys, index)
-        raise ConfigError(keys.field(key), value, f"must be one of {listed_words(kinds)}", "see the family")
-
-    return read
-
-
-def listed_words(kinds: Mapping[object, Attend]) -> str:
-    """The words of a mapping, for an error."""
-    return ", ".join(map(str, kinds))

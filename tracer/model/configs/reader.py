@@ -13,7 +13,7 @@ from tracer.model.configs.families import FAMILIES, MODEL_TYPES, WRAPPED, Family
 from tracer.model.configs.guess import family_of_unknown
 from tracer.model.configs.parts import LAYERS, layer_count, layer_types
 from tracer.model.configs.quantised import read_weight_formats
-from tracer.model.configs.wrappers import open_wrapper
+from tracer.model.configs.wrappers import Opened, open_wrapper
 from tracer.model.layers import (
     CompressedAttention,
     DenseFfn,
@@ -78,7 +78,9 @@ def read_config(
     values |= _main_sizes(kinds) | _useful(family.ends(keys), kinds)
     values["tie_embeddings"] = family.tied if tied is None else tied
     values |= {"name": name, "source": source, "mtp_layers": _mtp_layers(keys)}
-    values["left_out"] = _left_out(keys, opened.beside, values["mtp_layers"])
+    values["vision_parameters"] = _vision(family, opened)
+    beside = tuple(part for part in opened.beside if not (values["vision_parameters"] and "vision" in part))
+    values["left_out"] = _left_out(keys, beside, values["mtp_layers"])
     spec = _spec(values, kinds, keys)
     spec = read_weight_formats(opened.around, keys, spec, quantisation, family.blocks)
     return ReadModel(spec, tuple(keys.warnings))
@@ -230,6 +232,15 @@ def _mtp_layers(keys: ConfigKeys) -> int:
         if keys.has(key):
             return keys.whole(key)
     return 0
+
+
+def _vision(family: Family, opened: Opened) -> int:
+    """Parameters of a vision encoder that the class of the language model holds, 0 where it holds none."""
+    outer = opened.around[0]
+    if family.vision is None or len(opened.around) == 1 or not outer.has("vision_config"):
+        return 0
+    hidden = opened.keys.size("hidden_size")
+    return family.vision(outer.nested("vision_config"), hidden)
 
 
 def _left_out(keys: ConfigKeys, beside: tuple[str, ...], mtp_layers: int) -> tuple[str, ...]:

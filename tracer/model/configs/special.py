@@ -15,6 +15,7 @@ from tracer.model.configs.parts import (
     Attend,
     compressed,
     dense,
+    every_token,
     head_size,
     heads,
     heads_of,
@@ -208,7 +209,7 @@ def minimax_norm(keys: ConfigKeys) -> QkNorm:
 
 def minimax_m3_layer(keys: ConfigKeys, index: int) -> LayerKind:
     """MiniMax-M3: an indexer picks blocks of keys in most layers; dense layers first."""
-    attention = heads(head_dim_needed=True, qk_norm=QkNorm.HEAD, windows=listed_full)(keys, index)
+    attention = heads(head_dim_needed=True, qk_norm=QkNorm.HEAD, windows=every_token)(keys, index)
     assert isinstance(attention, HeadAttention)
     if keys.switch("attention_output_gate"):
         attention = replace(attention, gate=Gate.ELEMENT)
@@ -232,11 +233,6 @@ def minimax_m3_layer(keys: ConfigKeys, index: int) -> LayerKind:
         shared=shared_key("shared_intermediate_size"),
     )
     return LayerKind(attention=attention, feed_forward=feed(keys, index))
-
-
-def listed_full(keys: ConfigKeys, index: int) -> tuple[AttentionType, int | None]:
-    """Every layer sees all earlier tokens."""
-    return AttentionType.FULL, None
 
 
 # MiMo-V2, Step-3
@@ -368,7 +364,7 @@ def nemotron_layer(keys: ConfigKeys, index: int) -> LayerKind:
     if word == "mamba":
         return LayerKind(attention=mamba2(keys, index), norms=1)
     if word == "full":
-        attend = heads(qkv_bias="attention_bias", out_bias="attention_bias", windows=listed_full)
+        attend = heads(qkv_bias="attention_bias", out_bias="attention_bias", windows=every_token)
         return LayerKind(attention=attend(keys, index), norms=1)
     if word == "mlp":
         return LayerKind(feed_forward=dense(gated=False, bias="mlp_bias")(keys, index), norms=1)
