@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ import dash
 import flask
 from dash import html
 
+from app.pages import PAGES, Page, page_at
 from app.web.api import register_api
 from app.web.bundle import Bundle
 from app.web.export_api import register_exports
 from app.web.jobs import VARIABLE, job_manager, job_panel, register_jobs
-from app.web.pages import PAGES, title_of
 from app.web.security import add_headers
 
 INDEX = """<!DOCTYPE html>
@@ -46,14 +47,21 @@ UNUSED = re.compile(r'<script src="[^"]*/dash/(?:dcc|dash_table)/[^"]*"></script
 
 
 class Explorer(dash.Dash):
-    """Dash with one frame for every page: a router in Dash's callbacks would cost a request more a page."""
+    """Dash with one frame for every page: a router in Dash's callbacks would cost a request more per page."""
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]
         """The HTML of a page, with its own title and without scripts that no page uses."""
-        parts["title"] = title_of(flask.request.path)
+        page = page_at(flask.request.path)
+        parts["title"] = page.title if page else "No such page · tokentrip"
         parts["scripts"] = UNUSED.sub("", parts["scripts"])
-        page: str = super().interpolate_index(**parts)  # type: ignore[no-untyped-call]
-        return page
+        text: str = super().interpolate_index(**parts)  # type: ignore[no-untyped-call]
+        return text.replace("<html", f"<html{page_data(page)}", 1) if page else text
+
+
+def page_data(page: Page) -> str:
+    """Attributes that tell the scripts which page this is, and of a page of figures its heading."""
+    report = f' data-report="{escape(page.name)}"' if page.report else ""
+    return f' data-page="{escape(page.word)}"{report}'
 
 
 def create_app(jobs: Path | None = None) -> dash.Dash:
@@ -65,7 +73,7 @@ def create_app(jobs: Path | None = None) -> dash.Dash:
     Raises:
         ConfigError: when the folder cannot be used.
     """
-    scripts, styles = Bundle.of("js"), Bundle.of("css")
+    scripts, styles = Bundle.of_scripts(), Bundle.of_styles()
     app = Explorer(
         __name__,
         update_title="",
@@ -100,11 +108,11 @@ def create_server() -> flask.Flask:
 
 
 def header() -> html.Header:
-    """The brand, and a link a page."""
-    links = [
-        html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.name.lower()}")
-        for page in PAGES
-    ]
+    """The brand, and one link per page; ``data-mesh`` marks pages of one mesh."""
+    links = []
+    for page in PAGES:
+        marks: dict[str, Any] = {"data-mesh": ""} if page.one_mesh else {}
+        links.append(html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.word}", **marks))
     label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(
         [

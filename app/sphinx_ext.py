@@ -23,10 +23,11 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from app.query.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
+from app.query.trips import ONE_TOKEN, as_asked, follow, one_trip
 from tracer.errors import ConfigError
 from tracer.scenario.files import SUFFIXES, load_scenario
 from tracer.trip.facts import trip_fact
+from tracer.trip.log import totals_line
 from tracer.trip.trip import take_trip
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from tracer.scenario.scenario import Scenario
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
 SHOWN = ("picture", "animation", "log", "table", "counts")
 PICTURES = {"picture": ".svg", "animation": ".anim.svg"}
@@ -63,57 +65,57 @@ class TokenTrip(SphinxDirective):
         """What the page shows; wrong input is an error at the directive's own line."""
         show = self.options.get("show", "picture")
         try:
-            journey = self._journey()
-            hop = self._hop(journey, show)
+            trips = self._trips()
+            hop = self._hop(trips, show)
             if show in PICTURES:
-                return self._picture(journey, show, hop)
+                return self._picture(trips, show, hop)
             if show == "table":
-                return [_table(one_trip(journey, "tokens", "table", UNTABLED), hop)]
+                return [_table(one_trip(trips, "tokens", "table", ONE_TOKEN), hop)]
         except ConfigError as error:
             raise self.error(f"token-trip: {error}") from error
         if show == "log":
-            return [nodes.literal_block(str(journey), str(journey), language="text")]
-        counts = totals_text(journey)
+            log = str(as_asked(trips))
+            return [nodes.literal_block(log, log, language="text")]
+        counts = totals_line(trips)
         return [nodes.paragraph(counts, counts)]
 
-    def _journey(self) -> Journey:
+    def _trips(self) -> Trips:
         scenario = _scenario(self.arguments[0].strip(), self.env)
-        tokens = self.options.get("tokens")
-        return take_trip(scenario) if tokens is None else follow(scenario, tokens, "tokens")
+        return follow(scenario, self.options.get("tokens"), "tokens")
 
-    def _hop(self, journey: Journey, show: str) -> int | None:
+    def _hop(self, trips: Trips, show: str) -> int | None:
         hop: int | None = self.options.get("hop")
-        last = hop_count(journey) - 1
+        last = len(trips.steps) - 1
         if hop is not None and hop > last:
             raise ConfigError("hop", hop, f"must be from 0 to {last}", "try 0, the landing")
         if hop is not None and show in ("log", "counts"):
             raise ConfigError("hop", hop, f"has no place in a {show}", "leave :hop: out, or show a picture")
         return hop
 
-    def _picture(self, journey: Journey, show: str, hop: int | None) -> list[nodes.Node]:
+    def _picture(self, trips: Trips, show: str, hop: int | None) -> list[nodes.Node]:
         """The picture as a file of the built site; its text lives in the page's alt text."""
-        picture: nodes.Node = self._image(journey, PICTURES[show], hop)
+        picture: nodes.Node = self._image(trips, PICTURES[show], hop)
         if show == "animation":
-            picture = MovingPicture("", self._image(journey, PICTURES["picture"], hop), picture)
+            picture = MovingPicture("", self._image(trips, PICTURES["picture"], hop), picture)
         caption = self.options.get("caption")
         if caption is None:
             return [picture]
         words, messages = self.state.inline_text(caption, self.lineno)
         return [nodes.figure("", picture, nodes.caption(caption, "", *words)), *messages]
 
-    def _image(self, journey: Journey, ending: str, hop: int | None) -> nodes.image:
+    def _image(self, trips: Trips, ending: str, hop: int | None) -> nodes.image:
         from hashlib import sha256
 
         from app.exports.files import write_whole
         from app.exports.formats import FORMATS
 
-        text = str(FORMATS[ending](journey, hop))
-        name = f"{journey.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
+        text = str(FORMATS[ending](trips, hop))
+        name = f"{trips.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
         folder = Path(self.env.doctreedir) / "token-trips"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / name, text)
         image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
-        image["alt"] = self.options.get("alt") or _alt(journey, hop)
+        image["alt"] = self.options.get("alt") or _alt(trips, hop)
         self.set_source_info(image)
         return image
 
@@ -123,7 +125,7 @@ class MovingPicture(nodes.General, nodes.Element):
 
 
 def _show_moving(writer: Any, node: MovingPicture) -> None:
-    """HTML: both images, and the reader's system chooses."""
+    """HTML has both images, and the reader's system chooses one."""
     from urllib.parse import quote
 
     still, moving = cast("tuple[nodes.image, nodes.image]", tuple(node.children))
@@ -137,7 +139,7 @@ def _show_moving(writer: Any, node: MovingPicture) -> None:
 
 
 def _show_still(writer: Any, node: MovingPicture) -> None:
-    """Paper does not move."""
+    """Printed formats get the still image."""
     node.children[0].walkabout(writer)
     raise nodes.SkipNode
 
@@ -171,18 +173,18 @@ def _from_source(path: Path, page: Path) -> str:
     return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
-def _alt(journey: Journey, hop: int | None) -> str:
+def _alt(trips: Trips, hop: int | None) -> str:
     from layouts.compose.scene_of_trip import build_scene
 
-    name = journey.scenario.name or "scenario"
+    name = trips.scenario.name or "scenario"
     if hop is None:
-        return f"Map of {name}: {totals_text(journey)}"
-    words = build_scene(journey).hops[hop].words
+        return f"Map of {name}: {totals_line(trips)}"
+    words = build_scene(trips).hops[hop].words
     return f"Map of {name}, hop {hop}: {words.title}. {words.what}"
 
 
 def _table(trip: Trip, hop: int | None) -> nodes.table:
-    """A row a hop with the counts after it; with ``hop``, a row a transfer of that hop."""
+    """One row per hop with the counts after it; with ``hop``, one row per transfer of that hop."""
     if hop is None:
         header = [
             "layer",

@@ -16,7 +16,7 @@ from pathlib import Path
 import dash
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from app.web.pages import PAGES
+from app.pages import PAGES
 from benchmarks.ratios import Ratio, interleave, machine
 from tests.browser.explorer import NO_CHROMIUM, chromium_path, launch_chromium, serve
 

@@ -1,9 +1,9 @@
-"""Pictures: geometry as plain data, then one renderer a target.
+"""Pictures: geometry as plain data, then one renderer per target.
 
-``grid`` places nodes and GPUs, ``paths`` routes transfers, ``marks`` says where the token is (``crowds``:
-where several are), ``words`` tells each hop; ``build`` puts them into one
-:class:`~layouts.scene.scene.Scene`, which ``svg`` and ``scene_json`` render. Nothing here imports a drawing
-or a serving package.
+``scene`` has the plain data and what places it on the map (``grid``: nodes and GPUs, ``paths``: transfers,
+``marks`` and ``token_tags``: tokens); ``words`` tells each hop; ``compose`` puts them into one
+:class:`~layouts.scene.scene.Scene` of n >= 1 tokens, and writes it as JSON; ``svg`` and ``animation`` draw
+it. ``charts`` and ``pictures`` draw what is no trip. Nothing here imports a drawing or a serving package.
 """
 
 from layouts.compose.scene_json import scene_to_dict

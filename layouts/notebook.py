@@ -8,8 +8,8 @@ from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import render_svg
 
 if TYPE_CHECKING:
-    from tracer.trip.several import Trips
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
 
 def trip_svg(trip: Trip | Trips) -> str:

@@ -10,8 +10,8 @@ import pytest
 from app.exports.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
 from tracer.scenario.files import load_scenario
-from tracer.trip.several import take_trips
-from tracer.trip.several_text import totals_line
+from tracer.trip.log import totals_line
+from tracer.trip.trips import take_trips
 
 BLOCKS = """# Notes
 

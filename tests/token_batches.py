@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from draws import draws
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from strategies import scenarios
 
 from tracer.scenario.scenario import Scenario
-from tracer.trip.several import Trips, take_trips
+from tracer.trip.trips import Trips, take_trips
 
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
-    max_examples=max(1, settings().max_examples // 4),
+    max_examples=draws(25),
 )
 
 

@@ -4,7 +4,7 @@
 ``cluster`` says where a rank sits and which link joins two; ``model_spec``, ``expert_placement`` and
 ``routing`` say what is computed and which experts a token picks; ``plan``, ``landing`` and ``scenario``
 put one question together; ``hop`` and ``hops`` move the token, ``itinerary`` orders the hops, and
-``trip`` counts them; ``several`` puts many on one map. ``residency`` says what each GPU holds, and
+``trip`` counts them; ``trips`` puts several tokens on one map. ``residency`` says what each GPU holds, and
 ``fits`` whether it fits. After prefill: ``kv_layout`` and ``kv_owners`` say where K/V stays, ``pools`` and
 ``kv_handover`` how it moves to a decode pool, ``decode_attention`` how a new token's query reaches it;
 ``generation`` joins the legs, ``phases`` puts both side by side, ``lockstep`` lets replicas wait.
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from tracer.serving.phases import phase_table
     from tracer.serving.pools import Pools
     from tracer.trip.hop import Hop, HopKind, Role, Transfer
-    from tracer.trip.several import Trips, take_trips
     from tracer.trip.trip import Trip, TripLog, take_trip
+    from tracer.trip.trips import Trips, take_trips
 
 _HOMES = {
     "Axis": "mesh.axes",
@@ -72,7 +72,7 @@ _HOMES = {
     "Transfer": "trip.hop",
     "Trip": "trip.trip",
     "TripLog": "trip.trip",
-    "Trips": "trip.several",
+    "Trips": "trip.trips",
     "check_fits": "memory.fits",
     "generate": "serving.generation",
     "load_scenario": "scenario.files",
@@ -80,7 +80,7 @@ _HOMES = {
     "preset_names": "scenario.files",
     "residency_of": "memory.residency",
     "take_trip": "trip.trip",
-    "take_trips": "trip.several",
+    "take_trips": "trip.trips",
 }
 
 __all__ = [

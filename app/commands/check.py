@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 OUT_OF_DATE = 1
@@ -16,7 +16,7 @@ DOCUMENTS = (".md", ".markdown")
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def check_command(files: tuple[Path, ...], as_json: bool) -> None:
     """Compare pictures and Markdown blocks with what the engine says now.
 
@@ -29,7 +29,7 @@ def check_command(files: tuple[Path, ...], as_json: bool) -> None:
     results = [(file, _differences(file)) for file in files]
     if as_json:
         rows = [{"file": str(file), "up_to_date": not found, "changes": found} for file, found in results]
-        click.echo(json.dumps({"schema": 1, "files": rows}, ensure_ascii=False))
+        print_json({"schema": 1, "files": rows})
     else:
         for file, found in results:
             click.echo(f"{file}: {'out of date' if found else 'up to date'}")

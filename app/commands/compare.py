@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from app.commands.common.tables import json_option, print_json
+
 
 @click.command("compare")
 @click.argument("a", metavar="A")
@@ -15,7 +17,7 @@ import click
     metavar="TABLE.KEY=VALUE",
     help="Any key, set in B alone: --set mesh.order=tp-cp-pp-dp.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def compare_command(a: str, b: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Follow the same token through two scenarios: totals, axes, and every hop that differs.
 
@@ -31,8 +33,6 @@ def compare_command(a: str, b: str, overrides: tuple[str, ...], as_json: bool) -
 
     compared = compare_scenarios(read_scenario(a, {}, ()), read_scenario(b, {}, overrides))
     if as_json:
-        from app.commands.common.tables import print_json
-
         print_json(compared.to_dict())
     else:
         click.echo(str(compared))

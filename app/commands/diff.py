@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from app.commands.common.tables import json_option, print_json
+
 
 @click.command("diff")
 @click.argument("first")
@@ -11,7 +13,7 @@ import click
 @click.option("--gpus", type=int, help="GPUs in all, for both; left out, each line says it.")
 @click.option("--gpus-per-node", type=int, help="GPUs of a node [the launcher's count, else 8].")
 @click.option("--model", help="config.json, or the name of a model that ships: compares experts too.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def diff_command(
     first: str, second: str, gpus: int | None, gpus_per_node: int | None, model: str | None, as_json: bool
 ) -> None:
@@ -33,8 +35,6 @@ def diff_command(
     )
     comparison = diff(one, two)
     if as_json:
-        import json
-
-        click.echo(json.dumps(comparison.to_dict()))
+        print_json(comparison.to_dict())
     else:
         click.echo(str(comparison))

@@ -10,6 +10,7 @@ import click
 
 from app.commands.check import check_command, fill_command
 from app.commands.common.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class _ExportCommand(click.Command):
 )
 @click.option("--tokens", help="Draw several on one map: positions, runs, replica:position, such as 0,5,3:0.")
 @click.option("--hop", type=int, help="Draw, play or open at this hop (0 is landing).")
-@click.option("--json", "as_json", is_flag=True, help="Report what was written as JSON.")
+@json_option("Report what was written as JSON.")
 def export_command(
     scenario: Scenario, targets: tuple[Path, ...], tokens: str | None, hop: int | None, as_json: bool
 ) -> None:
@@ -67,26 +68,23 @@ def export_command(
     from app.exports.files import write_whole
     from app.exports.formats import format_of
     from app.exports.stamp import stamped
-    from app.query.journey import follow, hop_count
-    from tracer.trip.trip import take_trip
+    from app.query.trips import follow
 
     formats = [format_of(target) for target in targets]
-    journey = take_trip(scenario) if tokens is None else follow(scenario, tokens)
-    last = hop_count(journey) - 1
+    trips = follow(scenario, tokens)
+    last = len(trips.steps) - 1
     if hop is not None and not 0 <= hop <= last:
         raise ConfigError("--hop", hop, f"must be a hop from 0 to {last}", "try 0, the landing")
-    source = click.get_current_context().meta[UNCHANGED_SOURCE] if journey.scenario == scenario else None
+    source = click.get_current_context().meta[UNCHANGED_SOURCE] if trips.scenario == scenario else None
     written = []
     for target, write in zip(targets, formats, strict=True):
         path = beside(source, target)
-        content = stamped(write(journey, hop), target.suffix.lower(), journey, source=path, hop=hop)
+        content = stamped(write(trips, hop), target.suffix.lower(), trips, source=path, hop=hop)
         data = content.encode() if isinstance(content, str) else content
         write_whole(target, data)
         written.append({"file": str(target), "bytes": len(data)})
     if as_json:
-        import json
-
-        click.echo(json.dumps({"schema": 1, "written": written}))
+        print_json({"schema": 1, "written": written})
     else:
         for row in written:
             click.echo(f"wrote {row['file']} ({row['bytes']:,} bytes)")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @click.option(
     "--usable", type=float, default=1.0, show_default=True, help="Part of the memory that may be used."
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 @click.pass_context
 def fits_command(context: click.Context, scenario: Scenario, usable: float, as_json: bool) -> None:
     """Say what fits in the GPUs' memory, and which GPU is the fullest.
@@ -32,9 +33,7 @@ def fits_command(context: click.Context, scenario: Scenario, usable: float, as_j
 
     fits = check_fits(scenario, usable)
     if as_json:
-        import json
-
-        click.echo(json.dumps(fits.to_dict(), indent=1))
+        print_json(fits.to_dict(), 1)
     else:
         click.echo(str(fits))
     context.exit(0 if fits.ok else 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import bare_scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import BareScenario
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("groups")
 @bare_scenario_argument
 @click.option("--axis", help="One axis (tp cp dp pp etp ep edp) or replica; all when left out.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def groups_command(scenario: BareScenario, axis: str | None, as_json: bool) -> None:
     """Print every group of every axis, and every replica.
 
@@ -27,9 +28,7 @@ def groups_command(scenario: BareScenario, axis: str | None, as_json: bool) -> N
 
     report = groups_report(scenario, axis)
     if as_json:
-        import json
-
-        click.echo(json.dumps(report))
+        print_json(report)
         return
     for name, groups in report["groups"].items():
         click.echo(f"{name}: {len(groups):,} groups of {len(groups[0])}")

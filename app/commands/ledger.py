@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common.tables import print_json, print_table
+from app.commands.common.tables import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.proof.ledger.line import LedgerLine
@@ -18,7 +18,7 @@ CHECK_FAILED = 1
 @click.command("ledger")
 @click.option("--source", help="Only sources whose name has this text.")
 @click.option("--markdown", is_flag=True, help="Markdown tables, one a source.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def ledger_command(source: str | None, markdown: bool, as_json: bool) -> None:
     """Compute every figure the source articles state, and say which hold.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from app.commands.common.tables import json_option, print_json, print_table
+
 
 @click.command("presets")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def presets_command(as_json: bool) -> None:
     """List the scenarios that ship, with their meshes and sources.
 
@@ -19,15 +21,9 @@ def presets_command(as_json: bool) -> None:
 
     scenarios = [load_scenario(name) for name in preset_names()]
     if as_json:
-        import json
-
         rows = [{"name": s.name, "mesh": mesh_line(s), "source": s.source} for s in scenarios]
-        click.echo(json.dumps({"schema": 1, "presets": rows}, indent=1, ensure_ascii=False))
+        print_json({"schema": 1, "presets": rows}, 1)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("preset", "mesh", "source", show_lines=False, box=None, pad_edge=False)
-    for scenario in scenarios:
-        table.add_row(scenario.name, mesh_line(scenario), scenario.source)
-    Console().print(table)
+    print_table(
+        ("preset", "mesh", "source"), [(s.name or "", mesh_line(s), s.source or "") for s in scenarios]
+    )

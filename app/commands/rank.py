@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import bare_scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import BareScenario
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("rank")
 @bare_scenario_argument
 @click.argument("rank", type=int)
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def rank_command(scenario: BareScenario, rank: int, as_json: bool) -> None:
     """Print what one GPU is, who its partners are, and what it holds.
 
@@ -26,8 +27,6 @@ def rank_command(scenario: BareScenario, rank: int, as_json: bool) -> None:
     from tracer.memory.reports import rank_report, rank_text
 
     if as_json:
-        import json
-
-        click.echo(json.dumps(rank_report(scenario, rank), indent=1))
+        print_json(rank_report(scenario, rank), 1)
     else:
         click.echo(rank_text(scenario, rank))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.proof.replay import GenerationReport, ReplayReport
@@ -28,7 +28,7 @@ DIFFERS = 1
 @click.option("--weights-seed", default=0, show_default=True, help="Seed of weights and prompts.")
 @click.option("--steps", default=2, show_default=True, help="With --phase decode: steps after prefill.")
 @click.option("--decode", metavar="SCENARIO", help="A decode pool that the K/V moves to; not with --tiny.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@json_option("The report as JSON.")
 def replay_command(
     scenario: Scenario,
     tiny: bool,
@@ -51,14 +51,15 @@ def replay_command(
       tokentrip replay six-cuts --tiny --fault rope_local
       tokentrip replay six-cuts --tiny --phase decode --steps 3
     """
+    from tracer.display import left, text_table
     from tracer.proof.replay import replay, replay_generation
     from tracer.proof.replay.faults import MEANING
     from tracer.proof.replay.prove import MAX_WEIGHTS, count_weights
     from tracer.scenario.files import load_scenario
 
     if fault == "list":
-        for name, meaning in MEANING.items():
-            click.echo(f"{name:18}{meaning}")
+        for line in text_table((left(width=18, gap=0), left(gap=0)), MEANING.items(), headings=False):
+            click.echo(line)
         return
     if not tiny and count_weights(scenario) > MAX_WEIGHTS:
         click.echo("note: the whole model is too large to run here; replaying it tiny", err=True)
@@ -69,6 +70,9 @@ def replay_command(
         report = replay_generation(scenario, steps, pool, tiny=tiny, fault=fault, seed=weights_seed)
     else:
         report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
-    click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
+    if as_json:
+        print_json(report.to_dict(), 2)
+    else:
+        click.echo(str(report))
     if not report.ok:
         sys.exit(DIFFERS)

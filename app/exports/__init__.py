@@ -1,1 +1,1 @@
-"""What is seen, as a file: the formats, the stamp that each file carries, and whether it is still true."""
+"""Exports: the formats, the stamp that each file carries, and whether a file is still up to date."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.query.journey import UNTABLED, Journey, follow, hop_count, one_trip, totals_text
+from app.query.trips import ONE_TOKEN, as_asked, follow, one_trip
 from tracer.errors import ConfigError, listed, nearest
-from tracer.trip.several import Trips
+from tracer.trip.log import totals_line
 
 if TYPE_CHECKING:
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
 _BLOCK = re.compile(
     r"(<!-- tokentrip:(?P<head>[^\n]*?)-->\n)(?P<body>.*?)(?P<end><!-- /tokentrip -->)", re.DOTALL
@@ -63,7 +64,7 @@ def fill_document(text: str, name: str, folder: Path) -> Filled:
 
 
 def _body(words: list[str], where: str, folder: Path, pictures: list[tuple[Path, str]]) -> str:
-    kinds: dict[str, Callable[[Journey], str]] = {"counts": _counts, "log": _log}
+    kinds: dict[str, Callable[[Trips], str]] = {"counts": _counts, "log": _log}
     options = dict(word.split("=", 1) for word in words if "=" in word)
     plain = [word for word in words if "=" not in word]
     known = [*kinds, "table", "picture"]
@@ -74,28 +75,27 @@ def _body(words: list[str], where: str, folder: Path, pictures: list[tuple[Path,
             f"must be {listed(known)}, then a scenario",
             nearest(plain[0] if plain else "", known),
         )
-    journey = _journey(plain[1], folder, options.get("tokens"), where)
+    trips = _trips(plain[1], folder, options.get("tokens"), where)
     if plain[0] == "table":
-        return _table(one_trip(journey, where, "table", UNTABLED))
+        return _table(one_trip(trips, where, "table", ONE_TOKEN))
     if plain[0] == "picture":
-        return _picture(journey, plain[1], options, where, folder, pictures)
-    return kinds[plain[0]](journey)
+        return _picture(trips, plain[1], options, where, folder, pictures)
+    return kinds[plain[0]](trips)
 
 
-def _journey(source: str, folder: Path, tokens: str | None, where: str) -> Journey:
+def _trips(source: str, folder: Path, tokens: str | None, where: str) -> Trips:
     from tracer.scenario.files import SUFFIXES, load_scenario
-    from tracer.trip.trip import take_trip
 
     scenario = load_scenario(folder / source if Path(source).suffix.lower() in SUFFIXES else source)
-    return take_trip(scenario) if tokens is None else follow(scenario, tokens, where)
+    return follow(scenario, tokens, where)
 
 
-def _counts(journey: Journey) -> str:
-    return f"{totals_text(journey)}\n"
+def _counts(trips: Trips) -> str:
+    return f"{totals_line(trips)}\n"
 
 
-def _log(journey: Journey) -> str:
-    return f"```text\n{journey}\n```\n"
+def _log(trips: Trips) -> str:
+    return f"```text\n{as_asked(trips)}\n```\n"
 
 
 def _table(trip: Trip) -> str:
@@ -113,7 +113,7 @@ def _table(trip: Trip) -> str:
 
 
 def _picture(
-    journey: Journey,
+    trips: Trips,
     source: str,
     options: dict[str, str],
     where: str,
@@ -123,7 +123,7 @@ def _picture(
     from app.exports.formats import format_of
     from app.exports.stamp import stamped
 
-    hops = hop_count(journey)
+    hops = len(trips.steps)
     file = options.get("file", f"{Path(source).stem}.svg")
     hop = options.get("hop", "")
     if (
@@ -134,9 +134,9 @@ def _picture(
         rule = f"must name an .svg file beside the document and a hop from 0 to {hops - 1}"
         raise ConfigError(where, f"file={file} hop={hop}", rule, "write file=trip.svg hop=0")
     number = int(hop) if hop else None
-    content = format_of(Path(file))(journey, number)
-    another = "tokens" in options and not isinstance(journey, Trips)
+    content = format_of(Path(file))(trips, number)
+    another = "tokens" in options and not trips.multi_token
     stamp_source = None if another else source
-    text = str(stamped(content, ".svg", journey, source=stamp_source, hop=number))
+    text = str(stamped(content, ".svg", trips, source=stamp_source, hop=number))
     pictures.append((folder / file, text))
-    return f"![Map of {source}: {totals_text(journey)}]({file})\n"
+    return f"![Map of {source}: {totals_line(trips)}]({file})\n"

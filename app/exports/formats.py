@@ -1,4 +1,4 @@
-"""What a trip can be written as, by the ending of the file."""
+"""The formats that trips are written in, by the ending of the file."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.query.journey import hop_count, one_trip
+from app.query.trips import as_asked, one_trip
 from tracer.errors import ConfigError, listed, nearest
-from tracer.trip.several import Trips
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
-Writer = Callable[["Journey", int | None], str | bytes]
+Writer = Callable[["Trips", int | None], str | bytes]
 MAX_PLAYED_MOVES = 6_000
-SEVERAL = (".anim.svg", ".svg", ".html", ".png", ".gif", ".json")
+MULTI_TOKEN = (".anim.svg", ".svg", ".html", ".png", ".gif", ".json")
 """Endings that have room for several tokens."""
 
 
 def _text(target: str) -> Writer:
     """A writer that ignores the hop: ``module:function`` of one trip, imported when it is called."""
 
-    def write(journey: Journey, hop: int | None) -> str:
+    def write(trips: Trips, hop: int | None) -> str:
         """The text of one trip."""
-        trip = one_trip(journey, "--to", "this format", f"write one token, or to {listed(SEVERAL)}")
+        trip = one_trip(trips, "--to", "this format", f"write one token, or to {listed(MULTI_TOKEN)}")
         module, function = target.split(":")
         content: str = getattr(import_module(module), function)(trip)
         return content
@@ -34,21 +33,21 @@ def _text(target: str) -> Writer:
     return write
 
 
-def _svg(journey: Journey, hop: int | None) -> str:
+def _svg(trips: Trips, hop: int | None) -> str:
     from layouts import build_scene, render_svg
 
-    return render_svg(build_scene(journey), hop=hop)
+    return render_svg(build_scene(trips), hop=hop)
 
 
-def _animated(journey: Journey, hop: int | None) -> str:
+def _animated(trips: Trips, hop: int | None) -> str:
     from layouts.animation.animated_svg import MAX_HOPS, render_animated_svg
     from layouts.compose.scene_of_trip import build_scene
 
     fix = "give --hop to play one, or export .html"
-    if hop is None and hop_count(journey) > MAX_HOPS:
+    if hop is None and len(trips.steps) > MAX_HOPS:
         rule = f"an animated picture has room for {MAX_HOPS} hops"
-        raise ConfigError("--to .anim.svg", f"{hop_count(journey)} hops", rule, fix)
-    scene = build_scene(journey)
+        raise ConfigError("--to .anim.svg", f"{len(trips.steps)} hops", rule, fix)
+    scene = build_scene(trips)
     moves = sum(len(each.moves) for each in scene.hops)
     if hop is None and moves > MAX_PLAYED_MOVES:
         rule = f"an animated picture has room for {MAX_PLAYED_MOVES:,}"
@@ -56,30 +55,30 @@ def _animated(journey: Journey, hop: int | None) -> str:
     return render_animated_svg(scene, hop)
 
 
-def _html(journey: Journey, hop: int | None) -> str:
+def _html(trips: Trips, hop: int | None) -> str:
     from app.exports.html_player import to_html
 
-    return to_html(journey, hop)
+    return to_html(trips, hop)
 
 
-def _png(journey: Journey, hop: int | None) -> bytes:
+def _png(trips: Trips, hop: int | None) -> bytes:
     from layouts.compose.scene_of_trip import build_scene
     from layouts.svg.raster import to_png
 
-    return to_png(build_scene(journey), hop)
+    return to_png(build_scene(trips), hop)
 
 
-def _gif(journey: Journey, hop: int | None) -> bytes:
+def _gif(trips: Trips, hop: int | None) -> bytes:
     from layouts.compose.scene_of_trip import build_scene
     from layouts.svg.raster import to_gif
 
-    return to_gif(build_scene(journey), hop)
+    return to_gif(build_scene(trips), hop)
 
 
-def _json(journey: Journey, hop: int | None) -> str:
+def _json(trips: Trips, hop: int | None) -> str:
     from tracer.trip.export.tables import to_json
 
-    return to_json(journey)
+    return to_json(as_asked(trips))
 
 
 def perfetto_text(trip: Trip) -> str:
@@ -122,6 +121,6 @@ def format_of(target: Path) -> Writer:
     )
 
 
-def endings_for(journey: Journey) -> list[str]:
+def endings_for(trips: Trips) -> list[str]:
     """Endings that a trip, or trips, can be written with."""
-    return [ending for ending in FORMATS if ending in SEVERAL or not isinstance(journey, Trips)]
+    return [ending for ending in FORMATS if ending in MULTI_TOKEN or not trips.multi_token]

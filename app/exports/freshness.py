@@ -13,8 +13,8 @@ from app.exports.stamp import Stamp, digest_of, read_stamp, totals_of
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
     from tracer.scenario.scenario import Scenario
+    from tracer.trip.trips import Trips
 
 _MAX_SHOWN = 6
 
@@ -46,7 +46,7 @@ def picture_differences(path: Path) -> list[str]:
 
 
 def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], dict[str, Any]]:
-    """(the picture, the scenarios it shows, its totals) as the engine has them now."""
+    """The picture, the scenarios it shows and its totals, as the engine has them now."""
     scenario = current_scenario(stamp.source, stamp.scenario, path.parent)
     if stamp.decode is not None:
         from app.exports import pool_picture
@@ -54,18 +54,18 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
 
         decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
         moved = kv_handover_of(scenario, decode, whole=stamp.whole)
-        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.totals_of(moved)
-    journey = _journey(stamp, scenario)
-    return format_of(path)(journey, stamp.hop), [journey.scenario], totals_of(journey)
+        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.handover_totals(moved)
+    trips = _trips(stamp, scenario)
+    return format_of(path)(trips, stamp.hop), [trips.scenario], totals_of(trips)
 
 
-def _journey(stamp: Stamp, scenario: Scenario) -> Journey:
-    """The trip of the stamp's token, or the trips of its several tokens."""
-    from tracer.trip.several import take_trips
+def _trips(stamp: Stamp, scenario: Scenario) -> Trips:
+    """The trips of the stamp's tokens, or of the scenario's own."""
     from tracer.trip.trip import take_trip
+    from tracer.trip.trips import Trips, take_trips
 
     if stamp.tokens is None:
-        return take_trip(scenario)
+        return Trips.of(take_trip(scenario))
     return take_trips(scenario, [(replica, position) for replica, position in stamp.tokens])
 
 

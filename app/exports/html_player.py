@@ -1,35 +1,22 @@
-"""The trip as one HTML file with the explorer's own player in it: it asks no network for anything."""
+"""The trip as one HTML file with the explorer's player in it, which needs no network."""
 
 from __future__ import annotations
 
 import json
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from app.es_modules import player_script
 from layouts.compose.scene_json import scene_to_dict
 from layouts.compose.scene_of_trip import build_scene
 from layouts.svg.map import map_svg, render_svg
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
+    from layouts.scene.scene import Scene
+    from tracer.trip.trips import Trips
 
-SCRIPTS = (
-    "assets/core.js",
-    "assets/dom.js",
-    "assets/map_keys.js",
-    "assets/crowd.js",
-    "assets/sheets.js",
-    "assets/map.js",
-    "assets/legend.js",
-    "assets/together.js",
-    "assets/strip.js",
-    "assets/panel.js",
-    "assets/predict.js",
-    "assets/controls.js",
-    "assets/player.js",
-    "standalone/player_page.js",
-)
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -51,30 +38,36 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 </main>
 <script type="application/json" id="scene">{scene}</script>
 <script>
-{scripts}</script>
+{script}</script>
 </body>
 </html>
 """
 
 
-def to_html(journey: Journey, hop: int | None = None) -> str:
-    """The page; it opens at a hop, by default the landing. Without scripts it shows the whole trip's map."""
-    scene = build_scene(journey)
-    whose = f"{len(scene.tokens)} tokens' trips" if scene.tokens else "one token's trip"
-    values = scene_to_dict(scene) | {"map": map_svg(scene), "start": hop or 0}
+def to_html(trips: Trips, hop: int | None = None) -> str:
+    """The page. It opens at a hop, by default the landing; without scripts it shows the whole trip's map."""
+    scene = build_scene(trips)
+    whose = f"{len(scene.tokens)} tokens' trips" if scene.multi_token else "one token's trip"
+    values = player_values(scene) | {"start": hop or 0}
     return PAGE.format(
         title=escape(f"{scene.name}: {whose}"),
         subtitle=escape(scene.subtitle),
-        style=_asset("assets/style.css"),
+        style=(files("app") / "assets" / "style.css").read_text(encoding="utf-8"),
         picture=render_svg(scene),
         # A "</script>" inside would end the element; "<" may be written as a JSON escape.
         scene=json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        scripts="".join(_asset(name) for name in SCRIPTS),
+        script=_embedded("the player's script", player_script()),
     )
 
 
-def _asset(name: str) -> str:
-    text = files("app").joinpath(name).read_text(encoding="utf-8")
-    if "</script" in text:
+def player_values(scene: Scene) -> dict[str, Any]:
+    """What the player needs: the scene, its bare map, and for the kinds of its hops short name and family."""
+    kinds = {hop.kind: HopKind(hop.kind) for hop in scene.hops}
+    names = {word: {"short": kind.short, "family": kind.family} for word, kind in kinds.items()}
+    return scene_to_dict(scene) | {"map": map_svg(scene), "kinds": names}
+
+
+def _embedded(name: str, script: str) -> str:
+    if "</script" in script:
         raise ValueError(f"{name} would end the script element that it is put into")
-    return text
+    return script

@@ -1,4 +1,4 @@
-"""A line of text inside a PNG or GIF, put in and taken out without decoding the pixels.
+"""A line of text inside a PNG or GIF, written and read without decoding the pixels.
 
 PNG: a ``tEXt`` chunk before ``IEND`` (PNG specification, 11.3.4.3); GIF: a comment extension before the
 first frame (GIF89a, 24). Pillow could write both, and would compress all pixels anew for it.
@@ -61,7 +61,7 @@ def _comment(data: bytes) -> bytes:
 
 
 def _sub_blocks(content: bytes, start: int) -> tuple[bytes, int]:
-    """(the bytes of the sub-blocks from ``start`` on, where they end); a cut file ends where it is cut."""
+    """The bytes of the sub-blocks from ``start`` on, and where they end; a cut file ends where it is cut."""
     found, at = b"", start
     while at < len(content) and content[at]:
         found += content[at + 1 : at + 1 + content[at]]

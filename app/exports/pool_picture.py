@@ -1,4 +1,4 @@
-"""The K/V's last trip as a file: SVG with its stamp, PNG, or the numbers behind it as JSON."""
+"""The K/V hand-over as a file: SVG with its stamp, PNG, or its numbers as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDINGS = (".svg", ".png", ".json")
 
 
 def draw_pools(moved: KvHandover, target: Path) -> str | bytes:
-    """What a file of this ending holds.
+    """The content of a file with this ending.
 
     Raises:
         ConfigError: when nothing ends so, or resvg is not installed.
@@ -37,6 +37,6 @@ def draw_pools(moved: KvHandover, target: Path) -> str | bytes:
     return png_of_svg(render_pool_svg(picture, "light"), PNG_ZOOM)
 
 
-def totals_of(moved: KvHandover) -> dict[str, Any]:
+def handover_totals(moved: KvHandover) -> dict[str, Any]:
     """The totals that a picture shows, for its stamp."""
     return {"bytes": moved.bytes, "pieces": len(moved.pieces), "crossings": moved.crossings}

@@ -1,4 +1,4 @@
-"""What an exported file says of itself: its scenario, its counts and a digest, so that it can be checked."""
+"""The stamp in an exported file: its scenario, its counts and a digest, so that it can be checked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from app.exports.pixel_stamp import PIXELS, put_text, take_text
 from tracer.errors import ConfigError
 from tracer.trip.export.mermaid import MAX_CHARACTERS
-from tracer.trip.several import Trips
 
 if TYPE_CHECKING:
-    from app.query.journey import Journey
+    from tracer.trip.trips import Trips
 
 _FORMS = {
     ".svg": ("<metadata>tokentrip {}</metadata>", re.compile(r"<metadata>tokentrip (.*?)</metadata>")),
@@ -38,7 +37,7 @@ _PLACES = {
 class Stamp:
     """``source`` is the preset or file the picture was made from, None when flags changed it.
 
-    A picture of the K/V's last trip has its decode pool as well, and says in ``whole`` whether all of the
+    A picture of a K/V hand-over has its decode pool as well, and says in ``whole`` whether all of the
     prompt moves; its ``log`` holds the totals. ``tokens`` are (replica, position) pairs where the picture
     has several; ``log`` is then their totals. ``digest`` is of the file without its stamp; pixels differ from
     machine to machine with the fonts, so ``drawn_from`` is the digest of the SVG that they were made of.
@@ -63,20 +62,20 @@ def digest_of(content: str | bytes) -> str:
 
 
 def stamped(
-    content: str | bytes, suffix: str, journey: Journey, *, source: str | None, hop: int | None
+    content: str | bytes, suffix: str, trips: Trips, *, source: str | None, hop: int | None
 ) -> str | bytes:
-    """The file with its stamp; what has no room for one stays as it is."""
+    """The file with its stamp; a format without room for one stays as it is."""
     from app.exports.formats import format_of
 
     values: dict[str, Any] = {
         "source": source,
         "hop": hop,
-        "scenario": journey.scenario.to_dict(),
-        "log": totals_of(journey),
+        "scenario": trips.scenario.to_dict(),
+        "log": totals_of(trips),
     }
-    if isinstance(journey, Trips):
-        values["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in journey.trips]
-    return sealed(content, suffix, values, lambda: format_of(Path("x.svg"))(journey, hop))
+    if trips.multi_token:
+        values["tokens"] = [[trip.scenario.replica, trip.scenario.position] for trip in trips.trips]
+    return sealed(content, suffix, values, lambda: format_of(Path("x.svg"))(trips, hop))
 
 
 def sealed(
@@ -105,9 +104,9 @@ def _marked(text: str, suffix: str, stamp: dict[str, Any]) -> str:
     return text if suffix == ".mmd" and len(whole) > MAX_CHARACTERS else whole
 
 
-def totals_of(journey: Journey) -> dict[str, Any]:
+def totals_of(trips: Trips) -> dict[str, Any]:
     """The counts that a stamp holds: a trip's log, or what several tokens' trips add up to."""
-    return journey.totals if isinstance(journey, Trips) else journey.log.to_dict()
+    return trips.totals if trips.multi_token else trips.log.to_dict()
 
 
 def read_stamp(content: str | bytes, suffix: str, name: str) -> tuple[Stamp, str | bytes]:

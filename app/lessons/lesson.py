@@ -1,4 +1,4 @@
-"""What a chapter is made of, and the few questions that chapters ask of trips."""
+"""What a chapter consists of, and how chapters look things up in trips."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from app.exports.formats import endings_for
-from layouts import scene_to_dict
+from app.exports.html_player import player_values
 from layouts.scene.scene import Question
-from layouts.svg.map import map_svg
+from tracer.trip.trips import Trips
 
 if TYPE_CHECKING:
     from layouts import Scene
@@ -48,8 +48,8 @@ def live_trip(trip: Trip, scene: Scene, query: Mapping[str, str], reveal: int) -
     """A trip for the player, the address that opens it at the hop revealed, and what it can be saved as."""
     return {
         "open": urlencode({**query, "hop": reveal}, safe=","),
-        "exports": endings_for(trip),
-        "trip": scene_to_dict(scene) | {"map": map_svg(scene)},
+        "exports": endings_for(Trips.of(trip)),
+        "trip": player_values(scene),
     }
 
 

@@ -124,7 +124,7 @@ def overlap() -> Lesson:
 
 
 def when_not() -> Lesson:
-    """From which prompt on weights should move, and why decode never is."""
+    """From which prompt length on weights should move, and why never in decode."""
     scenario = scenario_of(B200_NODE)
     query = {**B200_NODE, "mesh.contract": "dwdp"}
     trip = take_trip(scenario_of(query))

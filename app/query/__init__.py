@@ -1,1 +1,1 @@
-"""From words to a question: an address or a list of tokens becomes a scenario and what is followed in it."""
+"""What a reader asks: an address becomes a scenario, and a list of tokens their trips."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from app.pages import PAGE_KEYS
 from tracer.errors import ConfigError, nearest
 from tracer.scenario.files import preset_names
 from tracer.scenario.read import PLAIN, TABLES
@@ -21,11 +22,6 @@ from tracer.scenario.scenario import BareScenario, Scenario
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"
 MAX_QUERY = 16_384
-PAGE_KEYS = (
-    "scenario", "hop", "rows", "speed", "rank", "chapter", "a", "b", "seed_of_quiz",
-    "tokens", "against", "decode", "loads", "hardware", "profile", "micro_batches", "popularity", "skew",
-    "slots", "cv", "follow", "timed",
-)  # fmt: skip
 _TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
 
 
@@ -92,7 +88,7 @@ def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _set(tables: Tables, key: str, text: str) -> None:
-    """Set, or with an empty text take out, one dotted key."""
+    """Set one dotted key, or remove it when the text is empty."""
     table, _, last = key.rpartition(".")
     known = table in TABLES if table else last in (*PLAIN, *TABLES)
     if not known:

@@ -1,1 +1,1 @@
-"""What the pages Traffic, Batch, Time, Roofline and Decode say: the engine's answers as blocks to draw."""
+"""Pages of figures: the engine's answers as blocks to draw."""

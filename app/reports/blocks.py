@@ -26,7 +26,7 @@ def note(text: str) -> Block:
 
 
 def alert(error: ConfigError) -> Block:
-    """A part that cannot be had, in the engine's words."""
+    """Why a part cannot be shown, in the engine's words."""
     return {"kind": "alert", "text": str(error)}
 
 
@@ -46,7 +46,7 @@ def table(
 ) -> Block:
     """A table whose first column names its rows; ``marked`` rows stand out, ``prose`` wraps everywhere.
 
-    ``actions`` are one a row, as :func:`action` makes them; None leaves a row without.
+    ``actions`` has one per row, as :func:`action` makes them, or None.
     """
     return {
         "kind": "table",
@@ -80,7 +80,7 @@ def picture(name: str, svg: str, files: Sequence[tuple[str, str]] = ()) -> Block
 
 
 def number_control(key: str, label: str, value: float | None, *, least: float = 0, step: str = "1") -> Block:
-    """A number; left empty, the engine's default."""
+    """A number; empty means the engine's default."""
     return {"kind": "number", "key": key, "label": label, "value": value, "least": least, "step": step}
 
 
@@ -121,5 +121,5 @@ def file_control(
 
 
 def job(text: str, start: str, without: str) -> Block:
-    """What takes too long to wait for: a button that starts it, or what is said where none can run."""
+    """A long count: a button that starts it, or why none can run here."""
     return {"kind": "job", "text": text, "start": start, "without": without}

@@ -16,7 +16,7 @@ MAX_LINE = 8_192
 def flags_report(query: dict[str, str]) -> dict[str, Any]:
     """Keys for the address from a launch line, and what the framework's own rules warn of.
 
-    The model is the page's: a line seldom says its sizes.
+    The model is the page's: a launch line seldom has its sizes.
 
     Raises:
         ConfigError: when the line names no framework, or the framework would refuse it.

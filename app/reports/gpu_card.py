@@ -1,4 +1,4 @@
-"""What the card of one GPU says: coordinates, groups, and what it holds."""
+"""The card of one GPU: its coordinates, its groups, and what it holds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _group(name: str, members: Sequence[int]) -> dict[str, Any]:
 
 
 def holdings(scenario: Scenario, rank: int) -> list[str]:
-    """What lies on a GPU, in a few words each."""
+    """What a GPU holds, in a few words each."""
     model, mesh = scenario.model, scenario.mesh
     found = [stage_layers_text(scenario, mesh.stage_of(rank))]
     if model.heads:

@@ -1,4 +1,4 @@
-"""Numbers: what one hop does to real arrays, from a replay of the mesh with a small model."""
+"""The numbers page: what one hop does to real arrays, replayed on the mesh with a small model."""
 
 from __future__ import annotations
 

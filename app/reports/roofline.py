@@ -1,4 +1,4 @@
-"""Roofline: tokens an expert against batch, and intensity against the roofs of the chosen GPU."""
+"""Roofline: tokens per expert against batch, and intensity against the roofs of the chosen GPU."""
 
 from __future__ import annotations
 

@@ -1,29 +1,38 @@
-"use strict";
 // The page of an exported trip: the player, its scene read from the page itself, nothing from a network.
-(function () {
-  // A GPU of the map leads to the first hop that touches it.
-  function handlers(data, page) {
-    const first = window.tokentrip.core.firstHops(data.hops, (hop) => hop.marks.new);
-    const choose = (rank) => { if (first.has(rank)) page.player.go(first.get(rank)); };
-    return { look: () => {}, leave: () => {}, choose };
-  }
 
-  function start() {
-    const { core, createPlayer, createPredict, dom } = window.tokentrip;
-    const data = JSON.parse(document.getElementById("scene").textContent);
-    const page = { predict: createPredict(() => page.player.forward()) };
-    const hop = core.clampHop(new URLSearchParams(location.hash.slice(1)).get("hop") ?? data.start, data.hops.length);
-    page.player = createPlayer(data, {
-      hop, speed: 1, gpus: handlers(data, page), onHop: (at) => page.predict.show(data.hops[at.index + 1]),
-    });
-    const { map, counters, panel, strip, controls, live, tokens } = page.player.parts;
-    const left = dom.make("div", { class: "left" }, [map, window.tokentrip.legend(data)]);
-    const right = dom.make("div", { class: "right" }, [counters, panel, tokens, page.predict.element]);
-    const note = dom.make("p", { class: "strip-note", text: core.crossingsText(data.crossings_by_axis, data.island_word) });
-    const dock = dom.make("div", { class: "dock" }, [controls, strip, note]);
-    document.querySelector(".trip").append(left, right, dock, live);
-    document.addEventListener("keydown", (event) => page.player.key(event));
-  }
+import { firstHops } from "../assets/core/hops.js";
+import { readScene } from "../assets/core/scene.js";
+import { crossingsText } from "../assets/core/words.js";
+import { legend } from "../assets/map/legend.js";
+import { createPlayer } from "../assets/player/player.js";
+import { createPredict } from "../assets/player/predict.js";
+import { make } from "../assets/shell/dom.js";
 
-  start();
-})();
+const scene = readScene(JSON.parse(document.getElementById("scene").textContent));
+const asked = new URLSearchParams(location.hash.slice(1)).get("hop");
+const firstTouch = firstHops(scene.hops, (marks) => marks.newly_touched);
+const predict = createPredict(() => player.forward());
+const player = createPlayer(scene, {
+  hop: asked ?? scene.start,
+  speed: 1,
+  gpus: {
+    look: () => {},
+    leave: () => {},
+    // A GPU of the map leads to the first hop that touches it.
+    choose: (rank) => {
+      if (firstTouch.has(rank)) player.go(firstTouch.get(rank));
+    },
+  },
+  onHop: (hop) => predict.show(scene.hops[hop.index + 1]),
+});
+const { map, counters, panel, strip, controls, live, tokens } = player.parts;
+const note = crossingsText(scene.crossings_by_axis, scene.domain_word);
+document
+  .querySelector(".trip")
+  .append(
+    make("div", { class: "left" }, [map, legend(scene)]),
+    make("div", { class: "right" }, [counters, panel, tokens, predict.element]),
+    make("div", { class: "dock" }, [controls, strip, make("p", { class: "strip-note", text: note })]),
+    live,
+  );
+document.addEventListener("keydown", (event) => player.key(event));

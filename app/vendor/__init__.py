@@ -1,4 +1,4 @@
-"""Scripts of others that the pages load when they need them, served from this machine.
+"""Third-party scripts that pages load when they need them, served from this machine.
 
 ``plotly-cartesian.min.js`` is plotly.js 4.1.1 with the cartesian charts only: a third of what the Python
 package carries. Its licence is beside it.

@@ -1,1 +1,1 @@
-"""What the server answers: pages, their data as JSON, background jobs, uploads, and the headers of safety."""
+"""What the server answers: pages, their data as JSON, background jobs, uploads, and security headers."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import flask
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
 
+from app.pages import PAGES, Builder, Payload
 from app.query.address import bare_scenario_of
 from app.vendor import register_vendor
 from tracer.errors import ConfigError
@@ -18,7 +19,6 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-Payload = dict[str, Any]
 MAX_BODY_BYTES = 17 << 20
 
 
@@ -36,12 +36,12 @@ def register_api(server: flask.Flask) -> None:
 
 
 def unknown(name: str) -> flask.Response:
-    """What has an address under ``/api/`` and is not there."""
+    """The answer to an address under ``/api/`` that does not exist."""
     flask.abort(404)
 
 
 def failure(error: HTTPException) -> tuple[flask.Response, int]:
-    """A failed request in the words of its status, and nothing of what was inside."""
+    """The answer to a failed request: the words of its status, without internals."""
     status = error.code or 500
     words = HTTP_STATUS_CODES.get(status, "failed")
     field = flask.request.path if status == 404 else "request"
@@ -52,7 +52,7 @@ def failure(error: HTTPException) -> tuple[flask.Response, int]:
     return response, status
 
 
-def _answer(build: Callable[[dict[str, str]], Payload]) -> Callable[[], flask.Response]:
+def _answer(build: Builder) -> Callable[[], flask.Response]:
     def view() -> flask.Response:
         """One request."""
         try:
@@ -78,22 +78,18 @@ def error_payload(error: ConfigError) -> Payload:
 def trip_payload(query: dict[str, str]) -> Payload:
     """The scene of a trip and its map; ``rows=all`` draws untouched rows, ``follow=0,5,9`` several tokens."""
     from app.exports.formats import endings_for
-    from app.query.journey import journey_of
-    from layouts import build_scene, scene_to_dict
-    from layouts.svg.map import map_svg
+    from app.exports.html_player import player_values
+    from app.query.trips import trips_of
+    from layouts import build_scene
 
-    journey = journey_of(query)
-    scene = build_scene(journey, all_lines=query.get("rows") == "all")
-    more = {
-        "map": map_svg(scene),
-        "token": token_payload(journey.scenario),
-        "exports": endings_for(journey),
-    }
-    return scene_to_dict(scene) | more
+    trips = trips_of(query)
+    scene = build_scene(trips, all_lines=query.get("rows") == "all")
+    more = {"token": token_payload(trips.scenario), "exports": endings_for(trips)}
+    return player_values(scene) | more
 
 
 def token_payload(scenario: Scenario) -> Payload:
-    """Which token is followed, and what may be asked instead."""
+    """Which token is followed, and which others can be."""
     model = scenario.model
     return {
         "position": scenario.position,
@@ -129,7 +125,7 @@ def presets_payload(query: dict[str, str]) -> Payload:
 
 @cache
 def _presets() -> list[dict[str, str | None]]:
-    """Every page asks for them, they never change, and to read them takes as long as a trip of 1,024 GPUs."""
+    """The presets, read once: every page asks for them, and reading them takes as long as a long trip."""
     from tracer.scenario.files import load_scenario, preset_names
 
     return [{"name": name, "source": load_scenario(name).source} for name in preset_names()]
@@ -150,53 +146,11 @@ def compare_payload(query: dict[str, str]) -> Payload:
     return compare_report(query)
 
 
-def traffic_payload(query: dict[str, str]) -> Payload:
-    """The traffic page."""
-    from app.reports.traffic.traffic import traffic_report
-
-    return traffic_report(query)
-
-
-def decode_payload(query: dict[str, str]) -> Payload:
-    """The decode page."""
-    from app.reports.decode.decode import decode_report
-
-    return decode_report(query)
-
-
-def roofline_payload(query: dict[str, str]) -> Payload:
-    """The roofline page."""
-    from app.reports.roofline import roofline_report
-
-    return roofline_report(query)
-
-
-def time_payload(query: dict[str, str]) -> Payload:
-    """The time page."""
-    from app.reports.time.time import time_report_blocks
-
-    return time_report_blocks(query)
-
-
 def trace_payload(query: dict[str, str]) -> Payload:
     """The timelines of the time page, for a trace viewer."""
     from app.reports.time.time import time_trace
 
     return time_trace(query)
-
-
-def batch_payload(query: dict[str, str]) -> Payload:
-    """The batch page."""
-    from app.reports.batch.batch import batch_report
-
-    return batch_report(query)
-
-
-def numbers_payload(query: dict[str, str]) -> Payload:
-    """The numbers page."""
-    from app.reports.hop_numbers import hop_numbers_report
-
-    return hop_numbers_report(query)
 
 
 def learn_payload(query: dict[str, str]) -> Payload:
@@ -246,20 +200,15 @@ def batch_of_file() -> flask.Response:
         return flask.jsonify(error_payload(error))
 
 
-BUILDERS: dict[str, Callable[[dict[str, str]], Payload]] = {
+BUILDERS: dict[str, Builder] = {
     "trip": trip_payload,
     "gpu": gpu_payload,
     "presets": presets_payload,
-    "numbers": numbers_payload,
     "mesh": mesh_payload,
     "compare": compare_payload,
-    "traffic": traffic_payload,
-    "decode": decode_payload,
-    "roofline": roofline_payload,
-    "time": time_payload,
     "trace": trace_payload,
-    "batch": batch_payload,
     "learn": learn_payload,
     "quiz": quiz_answer,
     "flags": flags_payload,
+    **{page.word: page.build for page in PAGES if page.report},
 }

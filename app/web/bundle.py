@@ -1,4 +1,4 @@
-"""The explorer's own scripts and styles, each kind as one file: thirty requests would wait for each other."""
+"""The explorer's own scripts and styles, each kind as one file: forty requests would wait for each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import flask
+
+from app.es_modules import explorer_script
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,20 +21,25 @@ YEAR_S = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """All files of a kind ("js" or "css") in ``app/assets``, in the order of their names."""
+    """All files of a kind ("js" or "css") as one text."""
 
     kind: str
     text: str
 
     @classmethod
-    def of(cls, kind: str) -> Self:
-        """Join the files of a kind."""
-        parts = {part.name: part for part in ASSETS.iterdir() if part.name.endswith(f".{kind}")}
-        return cls(kind, "\n".join(parts[name].read_text(encoding="utf-8") for name in sorted(parts)))
+    def of_scripts(cls) -> Self:
+        """Every module of the explorer. A plain script: it asks for a page's data while Dash still loads."""
+        return cls("js", explorer_script())
+
+    @classmethod
+    def of_styles(cls) -> Self:
+        """The style sheets in the order of their names."""
+        parts = {part.name: part for part in ASSETS.iterdir() if part.name.endswith(".css")}
+        return cls("css", "\n".join(parts[name].read_text(encoding="utf-8") for name in sorted(parts)))
 
     @property
     def address(self) -> str:
-        """Where it is served: the address changes with the text, so the text may be kept for a year."""
+        """Where it is served: the address changes with the text, so browsers may keep it for a year."""
         return f"/tokentrip-{sha256(self.text.encode()).hexdigest()[:16]}.{self.kind}"
 
     def register(self, server: flask.Flask) -> None:

@@ -1,4 +1,4 @@
-"""What is seen, as a file: the trip of an address in any format the command line writes."""
+"""Downloads: the trip of an address in any format that the command line writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import flask
 
 from app.exports.formats import format_of
 from app.exports.stamp import stamped
-from app.query.journey import hop_count, journey_of
+from app.query.trips import trips_of
 from app.web.api import error_payload
 from tracer.errors import ConfigError
 
@@ -24,11 +24,11 @@ TYPES = {
 }
 
 
-LAST_TRIP = "last-trip"
+KV_HANDOVER = "last-trip"
 
 
 def register_exports(server: flask.Flask) -> None:
-    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V's way between pools."""
+    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V hand-over."""
     server.add_url_rule("/export/<name>", "export", export)
 
 
@@ -38,7 +38,7 @@ def export(name: str) -> flask.Response:
     try:
         if not name.isprintable():
             raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
-        content = _last_trip(name, query) if Path(name).stem == LAST_TRIP else _trip(name, query)
+        content = _kv_handover(name, query) if Path(name).stem == KV_HANDOVER else _trip(name, query)
     except ConfigError as error:
         return flask.make_response(flask.jsonify(error_payload(error)), 400)
     data = content if isinstance(content, bytes) else content.encode("utf-8")
@@ -48,13 +48,13 @@ def export(name: str) -> flask.Response:
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:
     writer = format_of(Path(name))
-    journey = journey_of(query)
-    hop = _hop(query, hop_count(journey))
-    return stamped(writer(journey, hop), Path(name).suffix.lower(), journey, source=None, hop=hop)
+    trips = trips_of(query)
+    hop = _hop(query, len(trips.steps))
+    return stamped(writer(trips, hop), Path(name).suffix.lower(), trips, source=None, hop=hop)
 
 
-def _last_trip(name: str, query: dict[str, str]) -> str | bytes:
-    """The K/V's last trip as the decode page draws it."""
+def _kv_handover(name: str, query: dict[str, str]) -> str | bytes:
+    """The K/V hand-over as the decode page draws it."""
     from app.exports.pool_picture import draw_pools
     from app.reports.decode.decode import pool_scenarios
     from tracer.serving.kv_handover import kv_handover_of

@@ -36,10 +36,10 @@ SetProgress = Callable[[tuple[str, str, str]], None]
 
 
 class WatchedManager(DiskcacheManager):
-    """Notes when a job was last asked after, and lets the job end itself when that is long ago."""
+    """Notes when a page last asked about a job, so that the job ends itself when nobody has for long."""
 
     def get_progress(self, key: str) -> object:
-        """What Dash asks for every page that waits, several times a second."""
+        """Progress, which Dash asks for several times a second for every page that waits."""
         self._note(key)
         return super().get_progress(key)  # type: ignore[no-untyped-call]
 
@@ -83,7 +83,7 @@ def job_manager(folder: Path) -> DiskcacheManager:
 
 
 def job_panel() -> html.Section:
-    """Progress and a button that cancels, shown while a job runs; attributes carry question and answer."""
+    """Progress and a cancel button, shown while a job runs; attributes hold the question and the answer."""
     label: dict[str, Any] = {"aria-label": "Background job"}
     name: dict[str, Any] = {"aria-label": "Progress"}
     return html.Section(
@@ -123,7 +123,7 @@ def register_jobs(app: dash.Dash, manager: DiskcacheManager) -> None:
 
 
 def count_batch(set_progress: SetProgress, text: str) -> str:
-    """The batch page of a question, both JSON; an error of the reader's is an answer, as elsewhere."""
+    """The batch page of a query, both as JSON; wrong input gives an error as its answer, as elsewhere."""
     from app.reports.batch.batch import batch_report
 
     asked = json.loads(text)

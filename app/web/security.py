@@ -1,4 +1,4 @@
-"""Headers of every answer: a content security policy, and what keeps other sites out."""
+"""Security headers of every answer: a content security policy, and what keeps other sites out."""
 
 from __future__ import annotations
 

@@ -12,13 +12,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from layouts.animation.clockwork import Beat, Clockwork, begins, during, seconds
-from layouts.animation.crowd_reel import heavy_link, kept_in_time, resting_crowds, rider, whole_crowds
-from layouts.animation.reel import Reel, kv_squares, resting_dots
+from layouts.animation.reel import Reel, heavy_link, kv_in_time, numbered_mark, resting_tokens
+from layouts.scene.token_tags import landed
 from layouts.svg.captions import busiest_line, counters, hop_title, trip_title
-from layouts.svg.hop import draw_chips, draw_dot, draw_link, used_links
+from layouts.svg.hop import draw_chips, draw_link, draw_relays, hop_links, used_links
 from layouts.svg.legend import legend, legend_height
 from layouts.svg.map import LINE_HEIGHT, MARGIN, MIN_WIDTH, document, map_parts, title_height
-from layouts.svg.pen import Pen, StyleSheetPen, untouched_rules
+from layouts.svg.pen import StyleSheetPen, untouched_rules
+from layouts.svg.token_marks import token_marks
 
 if TYPE_CHECKING:
     from layouts.scene.scene import HopScene, Scene
@@ -55,7 +56,7 @@ def render_animated_svg(scene: Scene, hop: int | None = None, theme: str = "auto
 
 
 def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]:
-    pen, several = reel.pen, bool(reel.scene.tokens)
+    pen = reel.pen
     if not pen.own_style:
         yield f"<style>{untouched_rules(pen.colours)}</style>"
     yield f'<rect width="{width:g}" height="{height:g}" {pen.fill("page")}/>'
@@ -63,11 +64,11 @@ def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]
     yield from _definitions(reel)
     yield f'<g transform="translate({MARGIN:g} {title_height(reel.scene):g})">'
     yield _map(reel)
-    yield from kept_in_time(reel) if several else kv_squares(reel)
+    yield from kv_in_time(reel)
     yield _whole_trip(reel)
     for hop, beat in reel.beats():
         yield _hop(reel, hop, beat)
-    yield from resting_crowds(reel) if several else resting_dots(reel)
+    yield from resting_tokens(reel)
     yield f"<g {pen.fill('token')}>{''.join(_movers(reel))}</g></g>"
     inner = width - 2 * MARGIN
     yield from _track(reel, MARGIN, inner, height - foot - 8)
@@ -75,7 +76,7 @@ def _body(reel: Reel, width: float, height: float, foot: float) -> Iterator[str]
 
 
 def _definitions(reel: Reel) -> Iterator[str]:
-    """Each link of the trip once; whoever uses one says how wide it is."""
+    """Each link of the trip once; its width is set where it is used."""
     moves = {move.path: move for hop in reel.scene.hops for move in hop.moves if move.path}
     yield "<defs>"
     for path, name in reel.links.items():
@@ -85,7 +86,7 @@ def _definitions(reel: Reel) -> Iterator[str]:
 
 
 def _map(reel: Reel) -> str:
-    """The map with every GPU that the token touches lit, and as untouched until it does."""
+    """The map: each GPU looks untouched until a token touches it, and is lit from then on."""
     since = {rank: 0.0 for hop in reel.past() for rank in hop.newly_touched}
     for hop, beat in reel.beats():
         for rank in hop.newly_touched:
@@ -105,39 +106,23 @@ def _whole_trip(reel: Reel) -> str:
     words = _caption(reel, trip_title(scene), scene.summary, busiest_line(scene, None))
     hidden = during([(0.0, reel.clock.played)], "none")
     links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in used_links(scene))
-    if scene.tokens:
-        home = heavy_link(reel, scene.busiest) + "".join(whole_crowds(reel))
-    else:
-        home = draw_dot(reel.boxes[scene.home], "home", reel.pen) if scene.home in reel.boxes else ""
+    home = heavy_link(reel, scene.busiest) + "".join(token_marks(scene, landed(scene), reel.boxes, reel.pen))
     return f'<g>{words}<g opacity=".75" stroke-width="2">{links}</g>{home}{hidden}</g>'
 
 
 def _hop(reel: Reel, hop: HopScene, beat: Beat) -> str:
     """What is shown all through a hop: its name, the counters after it, its links, relays and bytes."""
-    pen, scene = reel.pen, reel.scene
-    paths = dict.fromkeys(move.path for move in hop.moves if move.path)
-    shown = paths if scene.tokens else [move.path for move in hop.moves if move.path]
-    links = "".join(f'<use href="#{reel.links[path]}"/>' for path in shown)
+    scene = reel.scene
+    links = "".join(f'<use href="#{reel.links[move.path]}"/>' for move in hop_links(scene, hop))
     parts = (
         during([(beat.start, beat.end)]),
         _caption(reel, hop_title(hop), counters(scene, hop), busiest_line(scene, hop)),
         f'<g stroke-width="3">{links}</g>' if links else "",
-        *(_several_notes(reel, hop) if scene.tokens else _notes(reel, hop, pen)),
+        heavy_link(reel, hop.busiest),
+        *draw_relays(scene, hop, reel.boxes, reel.pen),
+        *draw_chips(scene, hop, reel.boxes, reel.pen),
     )
     return f'<g display="none">{"".join(parts)}</g>'
-
-
-def _notes(reel: Reel, hop: HopScene, pen: Pen) -> Iterator[str]:
-    """Which GPUs relay, and bytes that cross."""
-    for rank in hop.marks.relays:
-        if rank in reel.boxes:
-            yield pen.text(reel.boxes[rank].x + 9, reel.boxes[rank].y + 38, "relay", "ib", 12, weight=600)
-    yield from draw_chips(hop, reel.boxes, pen)
-
-
-def _several_notes(reel: Reel, hop: HopScene) -> Iterator[str]:
-    """The busiest link, heavier than the others."""
-    yield heavy_link(reel, hop.together.busiest if hop.together else None)
 
 
 def _caption(reel: Reel, title: str, line: str, busiest: str) -> str:
@@ -150,26 +135,27 @@ def _caption(reel: Reel, title: str, line: str, busiest: str) -> str:
 
 
 def _movers(reel: Reel) -> Iterator[str]:
-    """What travels, once a path and look: circles for the token, squares for K/V and weights."""
-    rides: dict[tuple[str, str, str, tuple[int, ...]], list[float]] = {}
+    """What travels, once per path and look: circles for the token, squares for K/V and weights."""
+    starts_of: dict[tuple[str, str, str, tuple[int, ...]], list[float]] = {}
     for hop, beat in reel.beats():
         phases = max((move.phase + 1 for move in hop.moves), default=1)
         step = (beat.arrive - beat.start) / phases
         for move in hop.moves:
             if move.path:
-                who = move.tokens if reel.scene.tokens else ()
-                ride = (move.path, SQUARES.get(hop.kind, ""), seconds(step), who)
-                rides.setdefault(ride, []).append(beat.start + move.phase * step)
-    for (path, square, travel, who), starts in rides.items():
-        yield _mover(reel, path, square, travel, starts, who)
+                mark = (move.path, SQUARES.get(hop.kind, ""), seconds(step), move.tokens)
+                starts_of.setdefault(mark, []).append(beat.start + move.phase * step)
+    for (path, square, travel, tokens), starts in starts_of.items():
+        yield _mover(reel, path, square, travel, starts, tokens)
 
 
-def _mover(reel: Reel, path: str, square: str, travel: str, starts: list[float], who: tuple[int, ...]) -> str:
-    """One mark that is shown while it rides along a path, each time that a hop takes it."""
+def _mover(
+    reel: Reel, path: str, square: str, travel: str, starts: list[float], tokens: tuple[int, ...]
+) -> str:
+    """One mark that is shown while it travels along a path, each time that a hop takes it."""
     when = f'begin="{begins(starts)}" dur="{travel}"'
     motion = f'<set attributeName="display" to="inline" {when}/><animateMotion path="{path}" {when}{EASE}/>'
-    if who:
-        return f'<g display="none">{rider(who, square, reel.pen)}{motion}</g>'
+    if reel.scene.multi_token:
+        return f'<g display="none">{numbered_mark(tokens, square, reel.pen)}{motion}</g>'
     if square:
         look = reel.pen.fill(square)
         return f'<rect display="none" x="-6" y="-6" width="12" height="12" rx="2" {look}>{motion}</rect>'

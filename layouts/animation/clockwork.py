@@ -87,7 +87,7 @@ def begins(times: Iterable[float]) -> str:
 
 
 def joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order, those that touch made one.
+    """Spans in order; those that touch are joined.
 
     >>> list(joined([(2.0, 3.0), (0.0, 1.0), (1.0, 2.0), (5.0, 6.0)]))
     [(0.0, 3.0), (5.0, 6.0)]

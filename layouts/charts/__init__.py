@@ -1,1 +1,1 @@
-"""Charts as plotly figures, one file a chart; plotly loads when a figure is built, and not before."""
+"""Charts as plotly figures, one file per kind; plotly loads only when a figure is built."""

@@ -1,4 +1,4 @@
-"""Horizontal bars, stacked: one row a name, one colour a series."""
+"""Bars: stacked rows with one name each, and columns that are numbered from 0."""
 
 from __future__ import annotations
 
@@ -47,5 +47,30 @@ def bars_figure(names: Sequence[str], series: Sequence[Series], title: str) -> F
         xaxis={"title": {"text": title}, "exponentformat": "SI"},
         yaxis={"autorange": "reversed", "tickvals": shown, "ticktext": [names[i] for i in shown]},
         legend={"orientation": "h", "traceorder": "normal"},
+    )
+    return figure
+
+
+def columns_figure(series: Sequence[Series], x_title: str, y_title: str) -> Figure:
+    """Upright bars side by side, one per number and series: loads of experts, or of GPUs."""
+    import plotly.graph_objects as go
+
+    bars = [
+        go.Bar(
+            name=each.name,
+            x=list(range(len(each.values))),
+            y=list(each.values),
+            marker={"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
+            hovertemplate=f"{x_title} %{{x}}: %{{y:,}} ({each.name})<extra></extra>",
+        )
+        for each in series
+    ]
+    figure = go.Figure(bars)
+    figure.update_layout(
+        barmode="group",
+        bargap=0.15,
+        xaxis={"title": {"text": x_title}},
+        yaxis={"title": {"text": y_title}, "exponentformat": "SI"},
+        legend_orientation="h",
     )
     return figure

@@ -1,4 +1,4 @@
-"""A timeline as a Gantt chart: one bar trace a kind, whatever the number of slices.
+"""A timeline as a Gantt chart: one bar trace per kind, however many slices.
 
 A figure with one shape a slice takes a dictionary and a validation for each; here a slice is one number
 in three typed arrays, which plotly writes as base64.

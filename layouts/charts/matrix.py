@@ -1,4 +1,4 @@
-"""A GPU x GPU matrix with its islands as bands: NVLink inside, InfiniBand off the diagonal."""
+"""A GPU x GPU matrix with NVLink domains as bands: NVLink inside, InfiniBand off the diagonal."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _tier(
 
 
 def _cross(at: float, ranks: int) -> list[dict[str, Any]]:
-    """Lines across and down where an island ends."""
+    """Lines across and down where an NVLink domain ends."""
     ends, line = (-0.5, ranks - 0.5), {"color": "var(--soft)", "width": 1}
     return [
         {"type": "line", "x0": at, "x1": at, "y0": ends[0], "y1": ends[1], "line": line},

@@ -21,7 +21,7 @@ _COLOURS = ("var(--soft)", "var(--token)", "var(--kv)", "var(--strong-tp)")
 def roofline_figure(
     hardware: Hardware, series: Mapping[str, Sequence[RoofPoint]], rate: str = "bf16_flops"
 ) -> Figure:
-    """Attainable TFLOPs a second over FLOPs a byte, both logarithmic; one series of points a name.
+    """Attainable TFLOPs per second over FLOPs per byte, both logarithmic; one series of points per name.
 
     Raises:
         ConfigError: when no source was seen for a rate of the hardware.

@@ -1,23 +1,24 @@
-"""The scene as JSON values, for the player."""
+"""The scene as JSON values, for the player; long lists are columns of :mod:`layouts.compose.player_rows`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from layouts.compose.crowd_json import several_hops, several_to_dict
+from layouts.compose.multi_token_json import several_hops, several_to_dict
+from layouts.compose.player_rows import BoxRow, DotRow, MoveRow, Tally, columns
 from layouts.scene.labels import time_text
-from layouts.scene.scene import HopScene, Marks, Move, Question, Scene
-from tracer.display import format_bytes
-from tracer.trip.clock import running_sums
+from layouts.scene.scene import HopScene, Marks, Move, Question, Scene, Words
+from tracer.display import format_bytes, running_sums
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def scene_to_dict(scene: Scene) -> dict[str, Any]:
     """What the player needs: totals, hops with moves, words and marks, and where GPUs stand.
 
-    Paths are listed once and named by their place in ``paths``; ``boxes`` maps a rank to
-    ``[x, y, width, height]``.
+    Paths are listed once and named by their place in ``paths``. ``boxes``, a hop's ``moves`` and its marks'
+    ``dots`` are columns.
     """
     paths: dict[str, int] = {}
     since = running_sums(hop.seconds for hop in scene.hops)
@@ -25,7 +26,7 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
     ]
     more: dict[str, Any] = {}
-    if scene.tokens:
+    if scene.multi_token:
         more = several_to_dict(scene)
         hops = [hop | extra for hop, extra in zip(hops, several_hops(scene), strict=True)]
     return {
@@ -34,20 +35,24 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         "subtitle": scene.subtitle,
         "summary": scene.summary,
         "source": scene.source,
-        "size": [scene.width, scene.height],
+        "size": {"width": scene.width, "height": scene.height},
         "home": scene.home,
         "world_size": scene.world_size,
-        "island_word": scene.domain_word,
+        "domain_word": scene.domain_word,
         "crossings_by_axis": dict(scene.crossings_by_axis),
-        "boxes": {
-            str(box.rank): [box.x, box.y, box.width, box.height] for line in scene.lines for box in line.gpus
-        },
+        "boxes": columns(BoxRow, _boxes(scene)),
         "folded": bool(scene.folds),
         "replicas": scene.replicas,
         "hops": hops,
         "paths": list(paths),
         **more,
     }
+
+
+def _boxes(scene: Scene) -> list[BoxRow]:
+    """By rank: of GPUs that are equally near, an arrow key finds the first."""
+    boxes = sorted(scene.gpu_boxes().items())
+    return [BoxRow(rank, box.x, box.y, box.width, box.height) for rank, box in boxes]
 
 
 def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
@@ -63,36 +68,41 @@ def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
         "crossings": hop.crossings,
         "note": hop.note,
         "time": time_text(hop.seconds),
-        "moves": [_move(move, paths) for move in hop.moves],
-        "words": {
-            "title": hop.words.title,
-            "stop": hop.words.stop,
-            "what": hop.words.what,
-            "why": hop.words.why,
-            "gotcha": hop.words.gotcha,
-            "shapes": list(hop.words.shapes) if hop.words.shapes else None,
-        },
+        "moves": columns(MoveRow, [_move(move, paths) for move in hop.moves]),
+        "words": _words(hop.words),
         "marks": _marks(hop.marks),
         "question": _question(hop.question),
-        "tally": [hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes, format_bytes(hop.bytes)],
+        "tally": asdict(
+            Tally(hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes, format_bytes(hop.bytes))
+        ),
     }
 
 
-def _move(move: Move, paths: dict[str, int]) -> list[Any]:
-    """``[from, to, bytes, bytes as text, seconds as text, tier, why, phase, on rail, path]``."""
-    path = paths.setdefault(move.path, len(paths)) if move.path else -1
-    return [
-        move.source,
-        move.destination,
-        move.payload_bytes,
-        format_bytes(move.payload_bytes),
-        time_text(move.seconds),
-        move.tier,
-        move.why,
-        move.phase,
-        move.on_rail,
-        path,
-    ]
+def _move(move: Move, paths: dict[str, int]) -> MoveRow:
+    return MoveRow(
+        src=move.source,
+        dst=move.destination,
+        bytes=move.payload_bytes,
+        bytes_text=format_bytes(move.payload_bytes),
+        time=time_text(move.seconds),
+        tier=move.tier,
+        why=move.why,
+        phase=move.phase,
+        on_rail=move.on_rail,
+        path=paths.setdefault(move.path, len(paths)) if move.path else None,
+    )
+
+
+def _words(words: Words) -> dict[str, Any]:
+    shapes = dict(zip(("before", "after"), words.shapes, strict=True)) if words.shapes else None
+    return {
+        "title": words.title,
+        "stop": words.stop,
+        "what": words.what,
+        "why": words.why,
+        "gotcha": words.gotcha,
+        "shapes": shapes,
+    }
 
 
 def _question(question: Question | None) -> dict[str, Any] | None:
@@ -108,9 +118,9 @@ def _question(question: Question | None) -> dict[str, Any] | None:
 
 def _marks(marks: Marks) -> dict[str, Any]:
     return {
-        "dots": [list(dot) for dot in marks.dots],
-        "kv": list(marks.kv_owners),
-        "copies": list(marks.kv_copies),
+        "dots": columns(DotRow, [DotRow(rank, state) for rank, state in marks.dots]),
+        "kv_owners": list(marks.kv_owners),
+        "kv_copies": list(marks.kv_copies),
         "relays": list(marks.relays),
-        "new": list(marks.newly_touched),
+        "newly_touched": list(marks.newly_touched),
     }

@@ -28,7 +28,7 @@ LEFT, TOP, GAP, FOOT = 64.0, 72.0, 56.0, 56.0
 def census_svg(census: Census, theme: str = "auto") -> str:
     """Copies by home and GPU of the expert as a matrix, over bars of the picks of each expert.
 
-    Up to ``MAX_CELLS`` ranks a cell is a pair of GPUs; beyond, a pair of islands (or of runs of them).
+    Up to ``MAX_CELLS`` ranks a cell is a pair of GPUs; beyond, a pair of NVLink domains (or runs of them).
     Shades are eighths of the largest cell; picks are summed in runs beyond ``MAX_BARS`` experts.
     """
     pen = Pen.of(theme)
@@ -54,7 +54,7 @@ def census_svg(census: Census, theme: str = "auto") -> str:
 
 
 def _cells(census: Census) -> tuple[Int64s, NDArray[np.bool_], str]:
-    """(copies ``[from, to]``, which cells stay inside an island, what a cell is)."""
+    """(copies ``[from, to]``, which cells stay inside an NVLink domain, what a cell is)."""
     mesh, cluster = census.scenario.mesh, census.scenario.cluster
     if mesh.world_size <= MAX_CELLS:
         nvlink_domains = nvlink_domains_of(cluster, np.arange(mesh.world_size))
@@ -69,7 +69,7 @@ def _cells(census: Census) -> tuple[Int64s, NDArray[np.bool_], str]:
 
 
 def _matrix(matrix: Int64s, inside: NDArray[np.bool_], pen: Pen) -> Iterator[str]:
-    """One path a shade and tier; cells of nothing stay empty."""
+    """One path per shade and tier; cells of nothing stay empty."""
     cells, step = len(matrix), SIDE / len(matrix)
     most = int(matrix.max())
     shades = -(-matrix * SHADES // max(1, most))

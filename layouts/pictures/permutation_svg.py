@@ -80,7 +80,7 @@ def _lines(found: Permutation, pen: Pen) -> Iterator[str]:
 
 
 def _picks(found: Permutation, pen: Pen) -> Iterator[str]:
-    """A cell a pick, with the expert that it names; a tint a token."""
+    """One cell per pick, with the expert that it names; one tint per token."""
     of_row = [expert for expert, count in enumerate(found.counts.tolist()) for _ in range(count)]
     for token, row_of in enumerate(found.scatter.tolist()):
         middle = _place(token * len(row_of)) + len(row_of) * CELL_WIDTH / 2
@@ -91,7 +91,7 @@ def _picks(found: Permutation, pen: Pen) -> Iterator[str]:
 
 
 def _rows(found: Permutation, pen: Pen) -> Iterator[str]:
-    """A cell a row, with its token; under them a bracket an expert."""
+    """One cell per row, with its token; under them one bracket per expert."""
     y = TOP + CELL_HEIGHT + BETWEEN
     for row, token in enumerate(found.gather.tolist()):
         yield _cell(_place(row), y, f"t{token}", token, pen)

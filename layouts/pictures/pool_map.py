@@ -1,4 +1,4 @@
-"""The K/V's last trip as plain data: two columns of GPUs, and an arrow for each piece that moves.
+"""The K/V hand-over as plain data: two columns of GPUs, and an arrow for each piece that moves.
 
 Prefill stands left, decode right, each GPU as tall as its arrows need; an arrow ends at a place of its own
 beside its label, so that none covers another. In a column of over :data:`MAX_TALL` GPUs each is low and says
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import plural, stage_layers_text
 from layouts.scene.scene import Band, Fold
-from tracer.display import format_bytes
+from tracer.display import format_bytes, short_range
 from tracer.memory.kv import kv_heads_of, positions_kept
-from tracer.memory.kv_text import short_range
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -54,7 +53,7 @@ class KeeperBox:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One piece on its way: ``payload_bytes`` from a ``source`` in prefill to a ``destination`` in decode.
+    """One piece that moves: ``payload_bytes`` from a ``source`` in prefill to a ``destination`` in decode.
 
     Both are ranks in their own pool's numbers. ``width`` follows the bytes; the label
     stands on the last, straight part of the ``path``, at (``x``, ``y``).
@@ -100,7 +99,7 @@ class PoolMap:
 
 
 def build_pool_map(moved: KvHandover) -> PoolMap:
-    """The picture of a last trip; its size follows the arrows drawn, not the pools."""
+    """The picture of a K/V hand-over; its size follows the arrows drawn, not the pools."""
     ordered = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))
     drawn, left_out = ordered[:MAX_ARROWS], ordered[MAX_ARROWS:]
     labels = {(piece.src, piece.dst): _label(piece) for piece in drawn}

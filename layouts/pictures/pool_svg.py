@@ -1,4 +1,4 @@
-"""The K/V's last trip as one SVG string, with the pen and the colours of the map."""
+"""The K/V hand-over as one SVG string, with the pen and the colours of the map."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The map as a grid that explains itself: a row is a node, a column is a rail, a band is a stage.
 
-An island wider than ``MAX_COLUMNS`` wraps into several lines. A mesh of more than ``DRAW_ALL_LINES``
+An NVLink domain wider than ``MAX_COLUMNS`` wraps into several lines. A mesh of more than ``DRAW_ALL_LINES``
 lines draws the touched ones only, and what lies between folds to a thin line with words: the cost
 follows what the token touched, never the size of the mesh.
 """
@@ -34,7 +34,7 @@ TINTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Where a place of an island goes: line (counted over all islands) and column."""
+    """Where a place of an NVLink domain goes: line (counted over all of them) and column."""
 
     columns: int
     lines_per_nvlink_domain: int
@@ -42,7 +42,7 @@ class Slots:
 
     @classmethod
     def of(cls, scenario: Scenario) -> Slots:
-        """Columns of the grid: the island, or a divisor of it that fits."""
+        """Columns of the grid: the NVLink domain's size, or a divisor of it that fits."""
         cluster = scenario.cluster
         size = min(cluster.gpus_per_nvlink_domain, scenario.mesh.world_size)
         if cluster.placement is not None:

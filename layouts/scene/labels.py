@@ -6,11 +6,15 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tracer.display import format_bytes
+
 if TYPE_CHECKING:
+    from layouts.scene.scene import BusyLink
     from tracer.scenario.scenario import Scenario
 
 MAX_LABEL = 9
 MANY = 6
+LINKS = {"nvlink": "NVLink", "ib": "InfiniBand"}
 
 
 def runs_text(numbers: Iterable[int]) -> str:
@@ -31,10 +35,10 @@ def runs_text(numbers: Iterable[int]) -> str:
     return ", ".join(parts)
 
 
-def listed(words: Sequence[str]) -> str:
+def and_list(words: Sequence[str]) -> str:
     """Words as a list with "and".
 
-    >>> listed(["3", "19", "27"])
+    >>> and_list(["3", "19", "27"])
     '3, 19 and 27'
     """
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"
@@ -64,7 +68,18 @@ def _numbered(numbers: Sequence[int], word: str) -> str:
     text = runs_text(numbers).split(", ")
     if len(numbers) == 1:
         return f"{word} {text[0]}"
-    return f"{word}s {listed(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
+    return f"{word}s {and_list(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
+
+
+def link_text(link: BusyLink) -> str:
+    """A link, what it carries, and whose that is."""
+    ends = f"{link.source:,} → {link.destination:,} over {LINKS[link.tier]}"
+    return f"{ends}, {format_bytes(link.payload_bytes)} of {tokens(link.tokens)}"
+
+
+def meeting_text(gpu: int, met: Sequence[int]) -> str:
+    """Which tokens meet on a GPU."""
+    return f"GPU {gpu:,}: {tokens(met)}"
 
 
 def plural(count: int, word: str, many: str | None = None) -> str:
@@ -86,7 +101,7 @@ def every(count: int) -> str:
 
 
 def times(count: int) -> str:
-    """How often.
+    """How often something happens.
 
     >>> times(2), times(4)
     ('twice', '4 times')

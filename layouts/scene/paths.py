@@ -1,4 +1,4 @@
-"""The way a transfer takes over the map: arcs along a row, straight down a rail, round boxes between."""
+"""The path of a transfer over the map: arcs along a row, straight down a rail, round boxes between."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _round_boxes(a: GpuBox, b: GpuBox) -> str:
 
 
 def _swing(a: GpuBox, b: GpuBox) -> str:
-    """Far, and off the rail: along the gap beside the source's column, then across."""
+    """To a far line in another column: along the gap beside the source's column, then across."""
     y0, y1 = _ends(a, b)
     sign = 1 if y1 > y0 else -1
     x0, x1 = _middle(a), _middle(b)

@@ -20,7 +20,7 @@ def is_ring(scenario: Scenario, hop: Hop) -> bool:
 
 
 def phases(hop: Hop, *, ring: bool) -> list[int]:
-    """A step for each transfer: a relay forwards after it received, a ring hands on."""
+    """One step per transfer: a relay forwards after it received, a ring hands on."""
     if ring:
         return _ring_phases(hop)
     second = {Role.FORWARD, Role.SUM}

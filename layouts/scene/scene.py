@@ -22,7 +22,7 @@ class GpuBox:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of the grid: a node, or one stretch of an island that wraps."""
+    """A row of the grid: a node, or one stretch of an NVLink domain that wraps."""
 
     label: str
     y: float
@@ -56,7 +56,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    """A column: the GPUs with one index in every island."""
+    """A column: the GPUs with the same index in every NVLink domain."""
 
     label: str
     x: float
@@ -70,7 +70,7 @@ class Move:
 
     ``seconds`` is the time at link rate; ``phase`` orders the moves of a hop (0 first); ``on_rail`` is
     False for an InfiniBand transfer that changes column. Of several tokens, what goes over one link in one
-    phase and role is one move: ``tokens`` are those that ride it, bytes and seconds those of all of them.
+    phase and role is one move: ``tokens`` are those it carries, bytes and seconds those of all of them.
     """
 
     source: int
@@ -88,7 +88,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a hop is, told: ``stop`` is one of the six stops of a trip, ``shapes`` are (before, after)."""
+    """What is said of a hop: ``stop`` is one of the six stops of a trip, ``shapes`` are (before, after)."""
 
     title: str
     stop: str
@@ -124,8 +124,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Traveller:
-    """One of several tokens that share a map, with the totals of its own trip; ``index`` is its number."""
+class TokenTotals:
+    """One of the tokens on the map, with the totals of its own trip; ``index`` is its number."""
 
     index: int
     replica: int
@@ -149,21 +149,13 @@ class BusyLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """A hop that several tokens take: which, where they meet ((GPU, tokens) pairs), its busiest link."""
-
-    tokens: tuple[int, ...]
-    meetings: tuple[tuple[int, tuple[int, ...]], ...]
-    busiest: BusyLink | None
-
-
-@dataclass(frozen=True, slots=True)
 class HopScene:
     """One hop: its place in the trip, its moves, its words, the marks after it and the running totals.
 
     ``seconds`` is its time at link rate, from the first byte sent to the last received, for these tokens
-    alone. ``marks_of`` has each token's marks, in the order of ``Scene.tokens``; several tokens have no count
-    of comm ops, for they share collectives.
+    alone. ``tokens`` are the indices of those that take it, ``meetings`` are (GPU, tokens) pairs where two or
+    more are, ``busiest`` is the busiest link of several tokens. ``marks_of`` has each token's
+    marks, in the order of ``Scene.tokens``. Several tokens share collectives: their comm ops are not counted.
     """
 
     index: int
@@ -175,6 +167,9 @@ class HopScene:
     dead: bool
     is_comm_op: bool
     crossings: int
+    tokens: tuple[int, ...]
+    meetings: tuple[tuple[int, tuple[int, ...]], ...]
+    busiest: BusyLink | None
     moves: tuple[Move, ...]
     words: Words
     marks_of: tuple[Marks, ...]
@@ -185,7 +180,6 @@ class HopScene:
     note: str = ""
     seconds: float = 0.0
     question: Question | None = None
-    together: Together | None = None
 
     @property
     def marks(self) -> Marks:
@@ -202,8 +196,8 @@ class HopScene:
 class Scene:
     """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals.
 
-    ``tokens`` are listed when several share the map, and ``busiest`` is their busiest link; ``home`` is then
-    the first one's.
+    ``tokens`` are those on the map, one or more; ``home`` is the first one's. ``busiest`` is the link that
+    carries most of several tokens' bytes in the whole trip.
     """
 
     name: str
@@ -223,8 +217,13 @@ class Scene:
     crossings_by_axis: tuple[tuple[str, int], ...]
     touched: tuple[int, ...]
     replicas: int
-    tokens: tuple[Traveller, ...] = ()
-    busiest: BusyLink | None = None
+    tokens: tuple[TokenTotals, ...]
+    busiest: BusyLink | None
+
+    @property
+    def multi_token(self) -> bool:
+        """Whether several tokens share the map: they are then numbered."""
+        return len(self.tokens) > 1
 
     def gpu_boxes(self) -> dict[int, GpuBox]:
         """Drawn GPUs by rank."""

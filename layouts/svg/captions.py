@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import plural
-from layouts.words.together import link_text
+from layouts.scene.labels import link_text, plural
 from tracer.display import format_bytes
 
 if TYPE_CHECKING:
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
 
 def trip_title(scene: Scene) -> str:
     """Title of a picture of the whole trip."""
-    several = f" · {plural(len(scene.tokens), 'token')}" if scene.tokens else ""
-    return f"{scene.name}{several} · the whole trip"
+    how_many = f" · {plural(len(scene.tokens), 'token')}" if scene.multi_token else ""
+    return f"{scene.name}{how_many} · the whole trip"
 
 
 def hop_title(hop: HopScene) -> str:
@@ -34,9 +33,7 @@ def counters(scene: Scene, hop: HopScene) -> str:
 
 def busiest_line(scene: Scene, hop: HopScene | None) -> str:
     """The busiest link of a hop, or of the whole trip; empty when nothing moves, or for one token."""
-    link = scene.busiest
-    if hop is not None:
-        link = hop.together.busiest if hop.together else None
+    link = hop.busiest if hop else scene.busiest
     if link is None:
         return ""
     return f"busiest link {'of this hop' if hop else 'of the trip'}: {link_text(link)}"

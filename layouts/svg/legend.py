@@ -1,13 +1,14 @@
-"""The legend under a picture: what lines and marks mean, and of several tokens who they are."""
+"""The legend under a picture: what lines and marks mean, and who several tokens are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from layouts.scene.crowds import DOT_HEIGHT, KV_HEIGHT, Tag, dot_width, token_name
 from layouts.scene.palette import TOKENS
-from layouts.svg.crowd import BUSY_WIDTH, draw_mark
+from layouts.scene.token_tags import DOT_HEIGHT, KV_HEIGHT, Tag, dot_width, token_name
+from layouts.svg.hop import BUSY_WIDTH
+from layouts.svg.token_marks import draw_mark
 
 if TYPE_CHECKING:
     from layouts.scene.scene import Scene
@@ -37,7 +38,7 @@ def legend(scene: Scene, left: float, y: float, width: float, pen: Pen) -> Itera
 
 
 def notes(scene: Scene) -> list[str]:
-    """What holds of many tokens: states of dots, when dots become a count, when colours repeat."""
+    """Notes for several tokens: states of dots, when dots become a count, when colours repeat."""
     found = ["ring: at its home", "hollow: at a relay", "×n: n tokens, where their dots do not fit"]
     if len(scene.tokens) > len(TOKENS):
         found.append(f"colours repeat every {len(TOKENS)} tokens, numbers never")
@@ -46,7 +47,7 @@ def notes(scene: Scene) -> list[str]:
 
 def _rows(scene: Scene, width: float) -> list[list[Entry]]:
     """Entries broken into rows that fit."""
-    if not scene.tokens:
+    if not scene.multi_token:
         one: list[Entry] = [*((kind, text, None) for kind, text in LINKS), ("dot", "the token", None)]
         return [[*one, ("kv", "its K/V (outline: a copy)", None)]]
     more = len(scene.tokens) - MAX_NAMED
@@ -75,7 +76,7 @@ def _rows(scene: Scene, width: float) -> list[list[Entry]]:
 
 
 def _entry_width(scene: Scene, kind: str, text: str) -> float:
-    """Room of an entry; tokens stand in columns."""
+    """Width of an entry; tokens stand in columns."""
     letters = len(text)
     if kind == "token":
         letters = max(len(token_name(each, replicas=scene.replicas)) for each in scene.tokens[:MAX_NAMED])

@@ -1,4 +1,4 @@
-"""The scene as one SVG string: the map, and when a hop is asked for its transfers and marks."""
+"""The scene as one SVG string: the map, with the transfers and marks of a hop or of the whole trip."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from html import escape
 
 from layouts.scene.scene import Band, Fold, GpuBox, Rail, Scene
 from layouts.svg.captions import busiest_line, counters, hop_title, trip_title
-from layouts.svg.crowd import several_hop_layer, several_trip_layer
 from layouts.svg.hop import hop_layer, trip_layer
 from layouts.svg.legend import legend, legend_height
 from layouts.svg.pen import Pen, StyleSheetPen
@@ -38,7 +37,7 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
             *_title(scene, hop, pen),
             f'<g transform="translate({MARGIN:g} {top:g})">',
             *map_parts(scene, pen, touched=_touched(scene, hop)),
-            *_layer(scene, hop, pen),
+            *(trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)),
             "</g>",
             *legend(scene, MARGIN, height - foot + 8, inner, pen),
         )
@@ -48,14 +47,7 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
 
 def title_height(scene: Scene) -> float:
     """Room above the map."""
-    return TITLE_HEIGHT + (LINE_HEIGHT if scene.tokens else 0.0)
-
-
-def _layer(scene: Scene, hop: int | None, pen: Pen) -> Iterator[str]:
-    """What moves, and where the tokens are, over the map."""
-    if scene.tokens:
-        return several_trip_layer(scene, pen) if hop is None else several_hop_layer(scene, hop, pen)
-    return trip_layer(scene, pen) if hop is None else hop_layer(scene, hop, pen)
+    return TITLE_HEIGHT + (LINE_HEIGHT if scene.multi_token else 0.0)
 
 
 def map_svg(scene: Scene) -> str:

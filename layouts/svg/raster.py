@@ -18,7 +18,7 @@ MAX_GIF_HOPS = 80
 
 
 def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> bytes:
-    """A PNG of a hop, or of the whole trip, ``zoom`` pixels a unit; light colours.
+    """A PNG of a hop, or of the whole trip, ``zoom`` pixels per unit; light colours.
 
     Raises:
         ConfigError: when resvg is not installed.
@@ -27,7 +27,7 @@ def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> byt
 
 
 def png_of_svg(svg: str, zoom: int) -> bytes:
-    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels a unit.
+    """The pixels of an SVG of ours in fixed colours, ``zoom`` pixels per unit.
 
     Raises:
         ConfigError: when resvg is not installed.
@@ -40,7 +40,7 @@ def png_of_svg(svg: str, zoom: int) -> bytes:
 
 
 def to_gif(scene: Scene, hop: int | None = None) -> bytes:
-    """One frame a hop and one of the whole trip, over and over; with ``hop``, the trip up to it.
+    """One frame per hop and one of the whole trip, repeated; with ``hop``, the trip up to it.
 
     Raises:
         ConfigError: when Pillow or resvg is not installed, or the trip has over ``MAX_GIF_HOPS`` hops.
@@ -54,7 +54,7 @@ def to_gif(scene: Scene, hop: int | None = None) -> bytes:
     image = _pillow()
     hops: list[int | None] = list(range(last + 1))
     shown = [*hops, None] if hop is None else hops
-    fills = [fill for fill, _ in TOKENS] if scene.tokens else []
+    fills = [fill for fill, _ in TOKENS] if scene.multi_token else []
     palette = _palette(image, [*LIGHT.values(), *fills])
     frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
     times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]

@@ -1,5 +1,1 @@
 """The trip told hop by hop: each sentence is built from the hop it tells."""
-
-from layouts.words.tell import tell
-
-__all__ = ["tell"]

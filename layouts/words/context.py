@@ -62,15 +62,15 @@ class Context:
 
     @property
     def domain_word(self) -> str:
-        """What an island is called here."""
+        """What an NVLink domain is called in this cluster."""
         return self.scenario.cluster.domain_word
 
     def nvlink_domain(self, rank: int) -> int:
-        """Island of a rank."""
+        """NVLink domain of a rank."""
         return self.scenario.cluster.nvlink_domain_of(rank)
 
     def place(self, rank: int) -> str:
-        """A GPU and its island.
+        """A GPU and its NVLink domain.
 
         ``GPU 2 on node 0``.
         """

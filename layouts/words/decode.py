@@ -42,7 +42,7 @@ def partials_return(context: Context) -> Words:
 
 
 def kv_transfer(context: Context) -> Words:
-    """K/V's last trip, from the prefill pool to the decode pool."""
+    """K/V hand-over, from the prefill pool to the decode pool."""
     return Words(
         "K/V moves to the decode pool",
         "Leaving",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def land(context: Context) -> Words:
-    """Which cuts put the token where it starts."""
+    """The cuts that put the token on its first GPU."""
     holders = row_holders(context.scenario, context.scenario.home)
     new = context.scenario.decodes
     cuts = (
@@ -170,7 +170,7 @@ def head_copy(context: Context) -> Words:
 
 
 def logits_gather(context: Context) -> Words:
-    """Slices of the logits meet where the next token is sampled."""
+    """Slices of the logits are gathered where the next token is sampled."""
     each = " each" if len(context.peers) > 1 else ""
     before = "" if context.splits_tokens else " Without SP each rank already held the final row."
     return Words(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import gpus, listed
+from layouts.scene.labels import and_list, gpus
 from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
@@ -12,6 +12,21 @@ from tracer.trip.hop import HopKind, Part, Role
 if TYPE_CHECKING:
     from layouts.words.context import Context
     from tracer.trip.hop import Transfer
+
+ROLES = {
+    Role.ROW: "rows",
+    Role.PARTIAL: "partial sums",
+    Role.KV: "K/V",
+    Role.DISPATCH: "rows for experts",
+    Role.FORWARD: "rows a relay passes on",
+    Role.RESULT: "experts' outputs",
+    Role.SUM: "sums from a relay",
+    Role.LOGITS: "logits",
+    Role.QUERY: "query heads",
+    Role.OUTPUT: "outputs, max, sum",
+    Role.WEIGHTS: "expert weights",
+}
+"""What a move of several tokens carries, by role."""
 
 
 def reasons(context: Context) -> list[str]:
@@ -71,7 +86,7 @@ def _moe_reasons(context: Context) -> list[str]:
 
 
 def _low_latency_reasons(context: Context, held: dict[int, dict[int, list[int]]]) -> list[str]:
-    """One expert a message: each pair takes its experts in turn."""
+    """One expert per message: each pair of GPUs takes its experts in turn."""
     left = {(source, rank): list(experts) for source, by in held.items() for rank, experts in by.items()}
     words = []
     for t in context.hop.transfers:
@@ -85,7 +100,9 @@ def _expert_reason(context: Context, transfer: Transfer, held: dict[int, dict[in
     end = transfer.dst if transfer.role in (Role.DISPATCH, Role.FORWARD) else transfer.src
     source = _source_of(context, transfer)
     experts = held.get(source, {}).get(end, []) if source is not None else []
-    names = f"expert{'s' if len(experts) > 1 else ''} {listed([str(e) for e in experts])}" if experts else ""
+    names = (
+        f"expert{'s' if len(experts) > 1 else ''} {and_list([str(e) for e in experts])}" if experts else ""
+    )
     remote = context.nvlink_domain(transfer.src) != context.nvlink_domain(transfer.dst)
     if transfer.role == Role.SUM:
         return "sum from the relay, same rail"

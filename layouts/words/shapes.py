@@ -38,7 +38,7 @@ def attention_shapes(context: Context) -> Shapes:
 
 
 def kv_shapes(context: Context) -> Shapes:
-    """K/V of one CP rank's tokens becomes K/V of them all."""
+    """K/V of one CP rank's tokens becomes K/V of all tokens."""
     if context.scenario.decodes:
         return None
     _, group = _rows(context)

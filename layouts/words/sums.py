@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import every, gpus, listed, plural, times
+from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
+from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
 
 STOP = "Attention"
 _BLOCKS = {Part.FFN: "dense feed-forward block", Part.SHARED: "shared expert", Part.MOE: "experts"}
-
-
-def _stop(context: Context) -> str:
-    part = context.hop.part
-    if part is Part.ATTENTION:
-        return STOP
-    return "Landing" if part is Part.EMBEDDING else "Experts" if part is Part.MOE else "Feed-forward"
 
 
 def _each(context: Context) -> str:
@@ -53,7 +47,7 @@ def all_gather(context: Context) -> Words:
     gotcha = "The way back is a reduce-scatter: together they move what one all-reduce would."
     return Words(
         f"All-gather with {gpus(context.peers)}",
-        _stop(context),
+        stop_of(context.hop.part),
         what,
         why,
         gotcha,
@@ -142,7 +136,7 @@ def reduce_scatter(context: Context) -> Words:
         )
     return Words(
         f"Reduce-scatter to {gpus([context.home])}",
-        _stop(context),
+        stop_of(context.hop.part),
         what,
         _why_sum(context),
         _scatter_gotcha(context),
@@ -194,7 +188,8 @@ def all_reduce(context: Context) -> Words:
     )
     if context.scenario.plan.sp is Sp.OFF and context.model.moe_layers:
         gotcha = (
-            f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), "
+            f"The row is on {context.size('tp')} GPUs ({and_list([str(r) for r in context.tp_group])}), "
             "and each will dispatch its own copy to the experts: SP would send one."
         )
-    return Words(f"All-reduce with {gpus(context.peers)}", _stop(context), what, _why_sum(context), gotcha)
+    title, stop = f"All-reduce with {gpus(context.peers)}", stop_of(context.hop.part)
+    return Words(title, stop, what, _why_sum(context), gotcha)

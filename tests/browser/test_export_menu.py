@@ -13,9 +13,9 @@ import networkx
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from app.exports.formats import FORMATS, SEVERAL
+from app.exports.formats import FORMATS, MULTI_TOKEN
 from tracer import load_scenario, take_trip
-from tracer.trip.several import take_trips
+from tracer.trip.trips import take_trips
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -79,7 +79,7 @@ def test_files_of_several_tokens_and_a_refusal(
     trips = take_trips(load_scenario("six-cuts"), [0, 5])
     open_menu(page, explorer_url, "?follow=0,5&hop=4")
     assert page.locator(".menu-list a").all_text_contents() == [
-        each[1:] for each in FORMATS if each in SEVERAL
+        each[1:] for each in FORMATS if each in MULTI_TOKEN
     ]
     assert json.loads(text_of(page, ".json")) == json.loads(json.dumps(trips.to_dict()))
     assert "replica 2, position 5" in text_of(page, ".svg")

@@ -20,6 +20,7 @@ from layouts.svg.map import MARGIN, TITLE_HEIGHT
 from tests.browser.conftest import _watch
 from tracer.scenario.files import load_scenario
 from tracer.trip.trip import Trip, take_trip
+from tracer.trip.trips import Trips
 
 MERMAID = Path(__file__).parents[2] / ".tools" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 PATIENCE_S = 60.0
@@ -35,7 +36,7 @@ def rgb(text: str) -> tuple[int, ...]:
 
 
 def image_page(page: Page, trip: Trip, folder: Path, hop: int | None = None) -> None:
-    (folder / "trip.anim.svg").write_text(str(FORMATS[".anim.svg"](trip, hop)))
+    (folder / "trip.anim.svg").write_text(str(FORMATS[".anim.svg"](Trips.of(trip), hop)))
     (folder / "page.html").write_text('<body style="margin:0"><img src="trip.anim.svg" alt=""></body>')
     page.goto((folder / "page.html").as_uri())
 
@@ -111,7 +112,7 @@ def test_the_picture_is_dark_where_the_system_is(browser: Browser, trip: Trip, t
 def test_the_page_plays_with_the_network_off(
     browser: Browser, console_errors: list[str], trip: Trip, tmp_path: Path
 ):
-    (tmp_path / "trip.html").write_text(str(FORMATS[".html"](trip, None)))
+    (tmp_path / "trip.html").write_text(str(FORMATS[".html"](Trips.of(trip), None)))
     with browser.new_context(offline=True) as context:
         page = context.new_page()
         _watch(page, console_errors)
@@ -134,7 +135,7 @@ def test_mermaid_parses_its_own_language(page: Page, preset: str, ending: str):
             pytest.fail(reason)
         pytest.skip(reason)
     page.add_script_tag(path=str(MERMAID))
-    text = str(FORMATS[ending](take_trip(load_scenario(preset)), None))
+    text = str(FORMATS[ending](Trips.of(take_trip(load_scenario(preset))), None))
     drawn = page.evaluate("async (text) => (await mermaid.render('trip', text)).svg", text)
     assert drawn.startswith("<svg")
     assert "syntax error" not in drawn.lower()

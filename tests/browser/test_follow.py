@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from layouts import Scene, build_scene
-from layouts.scene.crowds import crowd_tags, crowds_after, kept_at, kept_tags
+from layouts.scene.token_tags import kv_at, kv_tags, token_tags, tokens_after
 from tests.browser.axe import serious_problems, sticks_out_or_is_small
 from tracer import load_scenario
 from tracer.display import format_bytes
-from tracer.trip.several import Trips, take_trips
+from tracer.trip.trips import Trips, take_trips
 
 NAMES = "0,5,9,63,3:40"
 
@@ -37,8 +37,9 @@ def tags_on_map(page: Page) -> list[str]:
 
 
 def tags_of(scene: Scene, hop: int) -> list[str]:
-    dots = [tag.text for crowd in crowds_after(scene.hops[hop]).values() for tag in crowd_tags(crowd)]
-    return sorted(dots + [tag.text for kept in kept_at(scene, hop).values() for tag in kept_tags(*kept)])
+    standing, kept = tokens_after(scene.hops[hop]).values(), kv_at(scene, hop).values()
+    dots = [tag.text for held in standing for tag in token_tags(held, numbered=True)]
+    return sorted(dots + [tag.text for held in kept for tag in kv_tags(*held, numbered=True)])
 
 
 def test_tokens_typed_into_the_field_play_together(
@@ -69,7 +70,7 @@ def test_tokens_typed_into_the_field_play_together(
     assert page.get_by_label("Who meets on which GPU").locator("li").count() == len(trips.steps[4].meetings)
     page.locator("summary", has_text="Where they are").click()
     places = page.get_by_label("Which tokens are on which GPU").locator("li").all_text_contents()
-    held = sorted(crowds_after(scene.hops[4]))
+    held = sorted(tokens_after(scene.hops[4]))
     assert [line.split(":")[0] for line in places] == [f"GPU {gpu}" for gpu in held]
     row = page.locator(".tokens tbody tr[data-token='4']")
     log = trips.trips[4].log

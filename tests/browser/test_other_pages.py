@@ -119,7 +119,9 @@ def test_every_chapter_is_predicted_and_then_shown(page: Page, explorer_url: str
     for number, chapter in enumerate(CHAPTERS, 1):
         lesson = chapter_payload(chapter.slug)
         expect(page.locator(".lesson h2")).to_be_visible()
-        page.get_by_label("Chapter").select_option(chapter.slug)
+        # The first is open already; choosing it would load it anew, under the answer.
+        if number > 1:
+            page.get_by_label("Chapter").select_option(chapter.slug)
         expect(page.locator(".lesson h2")).to_have_text(lesson["title"])
         expect(page.locator(".hop-panel")).to_be_hidden()
         answer = lesson["question"]["answer"]

@@ -75,7 +75,7 @@ def test_the_scenario_has_the_same_groups(name: str, case: Case) -> None:
 
 @pytest.mark.parametrize(("name", "case"), LAUNCHED)
 def test_the_json_is_the_documents(name: str, case: Case) -> None:
-    from tracer.scenario.scenario import Scenario
+    from tracer.scenario.scenario import BareScenario
 
     table = json.loads(json.dumps(layout_of(name, case).to_dict()))
     assert list(table) == [
@@ -88,7 +88,7 @@ def test_the_json_is_the_documents(name: str, case: Case) -> None:
         "scenario",
     ]
     assert all(set(note) == {"code", "message", "fix"} for note in table["warnings"])
-    assert Scenario.from_dict(table["scenario"]).to_dict() == table["scenario"]
+    assert BareScenario.from_dict(table["scenario"]).to_dict() == table["scenario"]
 
 
 SIZES = {  # our axis: the framework's axes that make it up, dense and expert

@@ -13,7 +13,8 @@ pytest.importorskip("dash")
 from flask.testing import FlaskClient
 
 from app.exports.formats import FORMATS
-from app.query.address import PAGE_KEYS, flatten
+from app.pages import PAGE_KEYS
+from app.query.address import flatten
 from app.server import create_server
 from app.web.api import BUILDERS
 from tests.fuzz.drawn import ODD_TEXTS, inputs, scenarios_gone_wrong, spliced, texts

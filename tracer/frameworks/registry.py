@@ -10,7 +10,17 @@ from tracer.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Framework
 
-FRAMEWORKS = ("megatron", "vllm", "sglang", "tensorrt-llm", "torchtitan", "deepspeed", "nanotron")
+FRAMEWORKS = (
+    "megatron",
+    "vllm",
+    "sglang",
+    "tensorrt-llm",
+    "torchtitan",
+    "deepspeed",
+    "nanotron",
+    "accelerate",
+    "maxtext",
+)
 _ALIASES = {
     "megatron-lm": "megatron",
     "megatron-core": "megatron",
@@ -21,6 +31,7 @@ _ALIASES = {
     "tensorrtllm": "tensorrt-llm",
     "trt": "tensorrt-llm",
     "titan": "torchtitan",
+    "hf-accelerate": "accelerate",
 }
 
 

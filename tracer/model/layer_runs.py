@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tracer.errors import ConfigError, check_int, check_table
+from tracer.errors import ConfigError, check_table, whole_number
 from tracer.model.layers import LayerKind
 
 
@@ -41,8 +41,8 @@ def numbers_of(field: str, text: object, most: int) -> list[int]:
         first, _, last = run.strip().partition("-")
         if not first.isdigit() or (last and not last.isdigit()) or len(first + last) > 16:
             raise ConfigError(field, text, rule, fix)
-        low = check_int(field, int(first), high=most)
-        numbers += range(low, check_int(field, int(last or first), low=low, high=most) + 1)
+        low = whole_number(field, int(first), at_most=most)
+        numbers += range(low, whole_number(field, int(last or first), at_least=low, at_most=most) + 1)
     return numbers
 
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tracer.errors import ConfigError, check_bool, check_int, check_table, nearest, word_of
+from tracer.errors import MAX_SIZE, ConfigError, check_bool, check_table, nearest, whole_number, word_of
 
 
 class AttentionType(StrEnum):
@@ -73,8 +73,8 @@ class Extra:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "part", word_of(f"{self.name}.part", self.part, ExtraPart))
-        check_int(f"{self.name}.rows", self.rows)
-        check_int(f"{self.name}.columns", self.columns)
+        whole_number(f"{self.name}.rows", self.rows, at_most=MAX_SIZE)
+        whole_number(f"{self.name}.columns", self.columns, at_most=MAX_SIZE)
 
 
 def _check_fields(kind: Any) -> None:
@@ -92,7 +92,7 @@ def _check_fields(kind: Any) -> None:
         elif isinstance(each.default, StrEnum):
             object.__setattr__(kind, each.name, word_of(field, value, type(each.default)))
         else:
-            check_int(field, value, low=0 if each.default == 0 else 1)
+            whole_number(field, value, at_least=0 if each.default == 0 else 1, at_most=MAX_SIZE)
 
 
 def _check_type(kind: Any) -> None:
@@ -448,7 +448,7 @@ class LayerKind:
     extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
-        check_int("layer.norms", self.norms, low=0, high=16)
+        whole_number("layer.norms", self.norms, at_least=0, at_most=16)
         check_bool("layer.norm_bias", self.norm_bias)
 
     @property

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from tracer.errors import (
+    MAX_SIZE,
     ConfigError,
     check_bool,
-    check_int,
     check_known_keys,
-    check_number,
     check_table,
     check_text,
     divisors,
+    finite_number,
     nearest,
+    whole_number,
 )
-from tracer.model.layers import DenseFfn, Extra, HeadAttention, LatentAttention, LayerKind, MoeFfn, QkNorm
-from tracer.model.layers import AttentionType as Type
 from tracer.model.layer_runs import layer_kinds_from, layer_kinds_table
+from tracer.model.layers import AttentionType as Type
+from tracer.model.layers import DenseFfn, Extra, HeadAttention, LatentAttention, LayerKind, MoeFfn, QkNorm
 from tracer.model.router_kind import RouterKind
 from tracer.model.stored_as import StoredAs, stored_from, stored_table
 from tracer.model.weight_format import WeightFormat
@@ -183,7 +185,11 @@ class ModelSpec:
             else:
                 dense = [n for n in range(1, self.layers + 1) if not self.is_moe(n)]
                 moe = [n for n in range(1, self.layers + 1) if self.is_moe(n)]
-                groups = [(layers, _uniform_kind(self, why, is_moe=layers is moe)) for layers in (dense, moe) if layers]
+                groups = [
+                    (layers, _uniform_kind(self, why, is_moe=layers is moe))
+                    for layers in (dense, moe)
+                    if layers
+                ]
                 found = {kind: layers for layers, kind in sorted(groups, key=lambda group: group[0][0])}
             made = tuple((kind, tuple(layers)) for kind, layers in found.items())
             object.__setattr__(self, "_kinds", made)
@@ -324,7 +330,7 @@ def _check_model(spec: ModelSpec) -> dict[str, object]:
     Raises:
         ConfigError: naming ``model.<field>``.
     """
-    check_int("model.layers", spec.layers, high=MAX_LAYERS)
+    whole_number("model.layers", spec.layers, at_most=MAX_LAYERS)
     final = _single_values(spec) | _dense_layers(spec.layers, spec.dense_layers)
     _check_owner(spec, NEEDS_EXPERTS, "experts", "describes experts")
     _check_owner(spec, NEEDS_MLA, "kv_lora_rank", "is a part of MLA")
@@ -349,20 +355,20 @@ def _fill_defaults(spec: ModelSpec) -> dict[str, object]:
 def _single_values(spec: ModelSpec) -> dict[str, object]:
     """Check each field alone; those whose type a reader may give more loosely come back converted."""
     for name in SIZE_EXAMPLES:
-        _if_given(spec, name, check_int)
+        _if_given(spec, name, partial(whole_number, at_most=MAX_SIZE))
     for name, most in MOST.items():
         if getattr(spec, name) is not None:
-            check_int(f"model.{name}", getattr(spec, name), high=most)
-    check_int("model.shared_experts", spec.shared_experts, low=0, high=MAX_EXPERTS)
+            whole_number(f"model.{name}", getattr(spec, name), at_most=most)
+    whole_number("model.shared_experts", spec.shared_experts, at_least=0, at_most=MAX_EXPERTS)
     for name in SWITCHES:
         _if_given(spec, name, check_bool)
-    check_int("model.vision_parameters", spec.vision_parameters, low=0, high=MAX_VISION_PARAMETERS)
-    check_int("model.mtp_layers", spec.mtp_layers, low=0, high=MAX_LAYERS)
+    whole_number("model.vision_parameters", spec.vision_parameters, at_least=0, at_most=MAX_VISION_PARAMETERS)
+    whole_number("model.mtp_layers", spec.mtp_layers, at_least=0, at_most=MAX_LAYERS)
     for name in ("name", "source"):
         _if_given(spec, name, check_text)
     final: dict[str, object] = {name: _word(spec, name, WeightFormat) for name in FORMAT_FIELDS}
     final["router"] = _word(spec, "router", RouterKind)
-    final["routed_scale"] = _if_given(spec, "routed_scale", check_number)
+    final["routed_scale"] = _if_given(spec, "routed_scale", partial(finite_number, at_most=MAX_SIZE))
     final["qk_norm"] = _word(spec, "qk_norm", QkNorm) or QkNorm.NONE
     final["layer_kinds"] = layer_kinds_from(spec.layer_kinds, spec.layers)
     final["extras"] = tuple(each if isinstance(each, Extra) else Extra(*each) for each in spec.extras)
@@ -400,8 +406,8 @@ def _dense_layers(layers: int, value: object) -> dict[str, object]:
     """``dense_layers`` as a count or an ascending tuple, and the set that answers ``is_moe`` at once."""
     field = "model.dense_layers"
     if not isinstance(value, list | tuple):
-        return {"dense_layers": check_int(field, value, low=0, high=layers)}
-    numbers = [check_int(field, each, high=layers) for each in value]
+        return {"dense_layers": whole_number(field, value, at_least=0, at_most=layers)}
+    numbers = [whole_number(field, each, at_most=layers) for each in value]
     as_set = frozenset(numbers)
     if len(as_set) != len(numbers):
         raise ConfigError(field, value, "must name each layer once", f"write {sorted(as_set)}")

@@ -1,5 +1,6 @@
-"""One question in full: a deployment, and the token and phase that are asked about.
+"""A deployment, and the token and phase that are asked about: one question in full.
 
-``plan``, ``placement`` and ``landing`` say how the work is cut; ``token`` and ``routing`` which token is
-followed and which experts it picks; ``read`` and ``files`` load and save scenarios and presets.
+``deployment`` joins cluster, mesh, ``plan``, model and ``placement``; ``scenario`` adds the ``token``,
+where it lands (``landing``) and what it picks (``routing``). ``read``, ``write`` and ``files`` load and
+save them.
 """

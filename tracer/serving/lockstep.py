@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.errors import ConfigError
+from tracer.display import exact_sum
+from tracer.errors import ConfigError, finite_number
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
 
@@ -59,19 +59,20 @@ class LockstepStep:
     def waited(self) -> tuple[float, ...]:
         """What each replica waited in all, ``[dp]``."""
         return tuple(
-            fsum(meeting.waits[replica] for meeting in self.meetings) for replica in range(len(self.ends))
+            exact_sum(meeting.waits[replica] for meeting in self.meetings)
+            for replica in range(len(self.ends))
         )
 
     @property
     def lost_share(self) -> float:
         """Share of all GPUs' time, until each is done, that went into waiting."""
-        spent = fsum(self.ends)
-        return fsum(self.waited) / spent if spent else 0.0
+        spent = exact_sum(self.ends)
+        return exact_sum(self.waited) / spent if spent else 0.0
 
     @property
     def lost_gpu_time(self) -> float:
         """Waiting of all replicas times the GPUs that wait with each."""
-        return fsum(self.waited) * self.gpus_per_replica
+        return exact_sum(self.waited) * self.gpus_per_replica
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``tracer/data/schemas/lockstep.schema.json`` describes them."""
@@ -200,14 +201,6 @@ def _check_loads(scenario: Scenario, loads: Sequence[float], moe: float, dummy: 
     if len(loads) != dp:
         rule = f"must give one load for each of the {dp} replicas"
         raise ConfigError("loads", list(loads), rule, "mend the list")
-    _check_load("moe", moe)
-    _check_load("dummy", dummy)
-    for replica, load in enumerate(loads):
-        _check_load(f"loads[{replica}]", load)
-    return [float(load) for load in loads]
-
-
-def _check_load(name: str, value: object) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0:
-        return
-    raise ConfigError(name, value, "must be a finite number of 0 or more", "try 1.0")
+    finite_number("moe", moe, zero=True)
+    finite_number("dummy", dummy, zero=True)
+    return [finite_number(f"loads[{replica}]", load, zero=True) for replica, load in enumerate(loads)]

@@ -1,6 +1,6 @@
-"""The cells of the prefill-against-decode table; each takes a scenario in its phase.
+"""The cells of the table that sets prefill beside decode; each takes a scenario in its phase.
 
-Whether a matmul over so many rows is bound by arithmetic or by reading its weights.
+A cell also says whether a matmul over so many rows is bound by arithmetic or by reading its weights.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import Tier
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
@@ -31,7 +30,7 @@ Bound = tuple[str, dict[str, float], str]
 def bound_words(scenario: Scenario, rows: int) -> Bound:
     """(sentence, figures, why only stated) for weights that ``rows`` rows share.
 
-    A weight of b bytes is read once and does 2 FLOP a row: ``2 · rows / b`` FLOP a byte, against the GPU's
+    A weight of b bytes is read once and does 2 FLOP per row: ``2 · rows / b`` FLOP per byte against the GPU's
     peak FLOP/s over its HBM bytes/s (both from its data sheet figures; the roofline of one matmul).
     """
     size = BYTES[scenario.dtype.weights]
@@ -250,7 +249,7 @@ def pp_cell(scenario: Scenario) -> Cell:
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
-    seconds = fsum(
+    seconds = exact_sum(
         transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
     )
     layers = ", ".join(map(str, scenario.stage_layers))

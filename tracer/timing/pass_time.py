@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import exact_sum
 from tracer.errors import whole_number
 from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.scenario.token import Phase
@@ -32,7 +32,7 @@ _PROPORTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class PassTime:
-    """Times of one pass of ``tokens`` new tokens a replica, all replicas alike, seconds on one GPU.
+    """Times of one pass of ``tokens`` new tokens per replica, all replicas alike, seconds on one GPU.
 
     ``attention``, ``shared``, ``experts`` and ``dense`` are rooflines at peak rates; ``traffic`` is what
     the axes move at link rate, ``exchange`` dispatch and combine of a MoE layer. Nothing overlaps but the
@@ -51,7 +51,9 @@ class PassTime:
 
     def axis_seconds(self, axis: str, *parts: str) -> float:
         """Seconds a layer of an axis in some parts of the model."""
-        return fsum(line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts)
+        return exact_sum(
+            line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts
+        )
 
     @property
     def attention_seconds(self) -> float:
@@ -76,7 +78,7 @@ class PassTime:
     @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
-        moved = fsum(each.seconds for each in self.exchange.values())
+        moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved
@@ -107,7 +109,7 @@ class PassTime:
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
         stages = self.stage_seconds
-        return fsum(stages) + (len(stages) - 1) * self.send_seconds
+        return exact_sum(stages) + (len(stages) - 1) * self.send_seconds
 
     @property
     def assumption(self) -> str:
@@ -179,7 +181,7 @@ def pass_time(
     rates_name: str = "the cluster's",
     like: PassTime | None = None,
 ) -> PassTime:
-    """Times of a pass of ``batch`` requests a replica (default: :func:`pass_batch` of ``tokens``).
+    """Times of a pass of ``batch`` requests per replica (default: :func:`pass_batch` of ``tokens``).
 
     ``parts`` cuts its rows evenly and times one part: attention work and rows are shared out, weights
     are read in each. ``like`` is a pass of the same scenario and rates: its traffic is scaled to the rows,

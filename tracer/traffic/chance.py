@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import comb, fsum
+from math import comb
 from typing import TYPE_CHECKING
+
+from tracer.display import exact_sum
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -61,7 +63,9 @@ class HitChance:
 
     def picks_of(self, experts: Iterable[int]) -> float:
         """Expected picks of a token among these experts."""
-        return fsum(self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts))
+        return exact_sum(
+            self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts)
+        )
 
     def _remembered(self, counts: tuple[int, ...]) -> float:
         if counts not in self._memo:

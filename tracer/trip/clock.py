@@ -1,15 +1,14 @@
-"""How long a transfer takes on a link, and a hop of one token from its first byte to its last.
+"""How long a trip takes on its links: each transfer, each hop of the token, and the sum since the landing.
 
-A trip with its time: seconds a hop and since the landing, link time only.
+Only the time of links counts: no other token is on the way, and nothing is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum, running_sums
 from tracer.mesh.cluster import Link, Tier
 from tracer.trip.hop import HopKind, Role
 
@@ -34,7 +33,7 @@ _NEVER_WAIT = {(HopKind.DISPATCH, Role.ROW), (HopKind.COMBINE, Role.PARTIAL)}
 
 @dataclass(frozen=True, slots=True)
 class LinkRates:
-    """The two links of a GPU, one direction each: NVLink inside an island, IB between islands."""
+    """The two links of a GPU, one direction each: NVLink inside an NVLink domain, IB between domains."""
 
     nvlink: Link
     ib: Link
@@ -77,7 +76,7 @@ def transfer_seconds(link: Link, payload_bytes: float) -> float:
 def hop_time(hop: Hop, rates: LinkRates) -> HopTime:
     """One token's hop, store and forward: a transfer starts when its source has what it sends on.
 
-    Each rank has one port a tier and a direction. Bytes occupy a port for bytes / bandwidth; latency
+    Each rank has one port per tier and a direction. Bytes occupy a port for bytes / bandwidth; latency
     delays their arrival and occupies nothing. Transfers take ports in the order of the hop.
     """
     walk = _Walk(hop.kind, rates)
@@ -122,30 +121,6 @@ class _Walk:
         return max((seconds for port, seconds in self.busy.items() if port[1] == tier), default=0.0)
 
 
-def running_sums(values: Iterable[float]) -> Iterator[float]:
-    """The ``fsum`` of all values so far, after each: the last is the ``fsum`` of them all.
-
-    What rounding loses of each addition is kept beside the sum (Shewchuk, Adaptive Precision
-    Floating-Point Arithmetic, 1997), so that the figures do not depend on the Python that adds them.
-
-    >>> list(running_sums([0.1, 0.2, 0.3]))
-    [0.1, 0.30000000000000004, 0.6]
-    """
-    kept: list[float] = []
-    for value in values:
-        lost = []
-        for part in kept:
-            total = value + part
-            # Exact whichever of the two is larger (Knuth's two-sum).
-            back = total - value
-            error = (value - (total - back)) + (part - back)
-            if error:
-                lost.append(error)
-            value = total
-        kept = [*lost, value]
-        yield fsum(kept)
-
-
 @dataclass(frozen=True, slots=True)
 class TripTime:
     """Time of each hop of a trip and the sum after it, in seconds, at ``rates``.
@@ -167,7 +142,7 @@ class TripTime:
     @property
     def seconds(self) -> float:
         """Seconds of the whole trip."""
-        return fsum(hop.seconds for hop in self.hops)
+        return exact_sum(hop.seconds for hop in self.hops)
 
     @property
     def assumption(self) -> str:

@@ -11,22 +11,41 @@ from tracer.mesh.cluster import Tier
 
 
 class HopKind(StrEnum):
-    """One thing that happens to the token."""
+    """One thing that happens to the token: a row of this table is all that registers a kind of hop.
 
-    LAND = "land"
-    ALL_GATHER = "all_gather"
-    KV_EXCHANGE = "kv_exchange"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_REDUCE = "all_reduce"
-    DISPATCH = "dispatch"
-    COMBINE = "combine"
-    PP_SEND = "pp_send"
-    HEAD_COPY = "head_copy"
-    LOGITS_GATHER = "logits_gather"
-    QUERY_SEND = "query_send"
-    PARTIALS_RETURN = "partials_return"
-    KV_TRANSFER = "kv_transfer"
-    WEIGHT_PULL = "weight_pull"
+    A row has the kind's word in logs and JSON, the ``axis`` it communicates on (None: none), its ``family``
+    (the colour of the explorer's strip), its ``short`` name there, and its ``label``, a title for any token.
+    """
+
+    axis: Axis | None
+    family: str
+    short: str
+    label: str
+
+    def __new__(
+        cls, word: str, axis: str | None = None, family: str = "rest", short: str = "", label: str = ""
+    ) -> HopKind:
+        """A member that is its word, with the rest of its row as attributes."""
+        kind = str.__new__(cls, word)
+        kind._value_ = word
+        kind.axis = None if axis is None else Axis(axis)
+        kind.family, kind.short, kind.label = family, short, label
+        return kind
+
+    LAND = "land", None, "rest", "L", "Land"
+    ALL_GATHER = "all_gather", "tp", "tp", "AG", "All-gather"
+    KV_EXCHANGE = "kv_exchange", "cp", "cp", "KV", "Exchange K/V"
+    REDUCE_SCATTER = "reduce_scatter", "tp", "tp", "RS", "Reduce-scatter"
+    ALL_REDUCE = "all_reduce", "tp", "tp", "AR", "All-reduce"
+    DISPATCH = "dispatch", "ep", "ep", "D", "Dispatch to experts"
+    COMBINE = "combine", "ep", "ep", "C", "Combine experts' outputs"
+    PP_SEND = "pp_send", "pp", "pp", "PP", "Send to the next stage"
+    HEAD_COPY = "head_copy", "tp", "tp", "HC", "Copy rows to the LM head"
+    LOGITS_GATHER = "logits_gather", "tp", "tp", "LG", "Gather logits"
+    QUERY_SEND = "query_send", "cp", "cp", "Q", "Send queries"
+    PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
+    KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
+    WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
 
 
 class Role(StrEnum):
@@ -106,6 +125,20 @@ class Hop:
     transfers: tuple[Transfer, ...]
     held: tuple[int, ...] = ()
     note: str = ""
+
+    def at(self, where: Where) -> Hop:
+        """The same transfers in another layer of the same stage."""
+        return Hop(
+            self.kind,
+            self.axis,
+            where.layer,
+            where.stage,
+            self.part,
+            where.dead,
+            self.transfers,
+            self.held,
+            self.note,
+        )
 
     @property
     def is_comm_op(self) -> bool:

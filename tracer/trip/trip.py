@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
-from tracer.trip.hop import Hop, HopKind
+from tracer.trip.hop import Hop, HopKind, Part
+from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
 from tracer.trip.itinerary import check_length, itinerary
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
+    from tracer.trip.hops.routes import Route
 
 SCHEMA = 1
 LOG_AXES = ("tp", "cp", "ep", "pp")
@@ -51,11 +54,18 @@ class TripLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class Trip(Shown):
     """A token's hops in order, the tally after each, the log, and the GPUs touched, ascending.
 
-    ``print(trip)`` is the trip log.
+    ``print(trip)`` is the trip log; ``tracer/data/schemas/trip.schema.json`` describes its JSON values.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.trip.log:trip_text",
+        values="tracer.trip.log:trip_to_dict",
+        table="tracer.trip.log:trip_table",
+        picture="trip",
+    )
 
     scenario: Scenario
     hops: tuple[Hop, ...]
@@ -75,62 +85,6 @@ class Trip:
             and (tier is None or any(transfer.tier == tier for transfer in hop.transfers))
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
-        from tracer.trip.clock import trip_time
-
-        scenario, times = self.scenario, trip_time(self)
-        clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
-        return {
-            "schema": SCHEMA,
-            "scenario": scenario.to_dict(),
-            "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
-            "touched": list(self.touched),
-            "log": self.log.to_dict(),
-            "seconds": times.seconds,
-            "seconds_assume": times.assumption,
-            "hops": [
-                _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
-                for i, (hop, tally, (spent, since)) in enumerate(
-                    zip(self.hops, self.tallies, clock, strict=True)
-                )
-            ],
-        }
-
-    def __str__(self) -> str:
-        from tracer.trip.log import trip_text
-
-        return trip_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the log, a table of hops, and the map where pictures are installed."""
-        from tracer.display import mime_bundle
-
-        rows = [
-            (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
-            for hop, t in zip(self.hops, self.tallies, strict=True)
-        ]
-        header = ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes")
-        return mime_bundle("trip", self, header, rows)
-
-
-def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
-    return {
-        "index": index,
-        "layer": hop.layer,
-        "stage": hop.stage,
-        "kind": str(hop.kind),
-        "axis": hop.axis,
-        "part": str(hop.part),
-        "dead": hop.dead,
-        "transfers": [
-            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
-            for t in hop.transfers
-        ],
-        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
-        "note": hop.note,
-    }
-
 
 def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     """The hops of a scenario's token, one at a time.
@@ -138,8 +92,25 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
+    made: dict[tuple[object, int, Part], Hop] = {}
+    routes: dict[int, list[Route]] = {}
     for build, where in itinerary(scenario):
-        yield build(scenario, where)
+        if build is dispatch:
+            routes = {}
+            yield dispatch(scenario, where, routes)
+            continue
+        if build is combine:
+            yield combine(scenario, where, routes)
+            continue
+        if build not in SAME_IN_EVERY_LAYER:
+            yield build(scenario, where)
+            continue
+        # Such a hop moves the same bytes between the same ranks in each layer of a stage: it is built once.
+        key = (build, where.home, where.part)
+        hop = made.get(key)
+        if hop is None:
+            hop = made[key] = build(scenario, where)
+        yield hop if (hop.layer, hop.dead) == (where.layer, where.dead) else hop.at(where)
 
 
 def take_trip(scenario: Scenario) -> Trip:
@@ -151,30 +122,75 @@ def take_trip(scenario: Scenario) -> Trip:
     check_length(scenario)
     hops = tuple(iterate_hops(scenario))
     touched: set[int] = set()
+    sums: Sums = {}
+    tallies = tuple(count_hops(((hop,) for hop in hops), touched, sums))
+    return Trip(
+        scenario, hops, tallies, log_of_hops(scenario, hops, tallies[-1], sums), tuple(sorted(touched))
+    )
+
+
+class HopSum(NamedTuple):
+    """What one hop adds to a tally and to a log; pulled weights touch and cross nothing."""
+
+    touched: set[int]
+    crossings: int
+    nvlink_bytes: int
+    ib_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes over both tiers."""
+        return self.nvlink_bytes + self.ib_bytes
+
+
+Sums = dict[int, HopSum]
+
+
+def sum_of(hop: Hop, sums: Sums) -> HopSum:
+    """The sum of a hop, kept in ``sums``: layers share the transfers of a repeated hop.
+
+    The key is the identity of the transfers, which the hops of a trip keep alive.
+    """
+    found = sums.get(id(hop.transfers))
+    if found is None or not hop.transfers:
+        over_ib = [transfer.bytes for transfer in hop.transfers if transfer.tier is Tier.IB]
+        crossings = 0 if hop.kind is HopKind.WEIGHT_PULL else len(over_ib)
+        ib_bytes = sum(over_ib)
+        found = sums[id(hop.transfers)] = HopSum(hop.touched, crossings, hop.bytes - ib_bytes, ib_bytes)
+    return found
+
+
+def count_hops(
+    steps: Iterable[Iterable[Hop]], touched: set[int], sums: Sums | None = None
+) -> Iterator[Tally]:
+    """The tally after each step, the hops that tokens take together; ``touched`` is filled on the way."""
+    sums = {} if sums is None else sums
     crossings = ops = total = 0
-    tallies = []
-    for hop in hops:
-        touched |= hop.touched
-        crossings += hop.crossings
-        if hop.is_comm_op:
-            ops += 1
-            total += hop.bytes
-        tallies.append(Tally(len(touched), crossings, ops, total))
-    return Trip(scenario, hops, tuple(tallies), _log(scenario, hops, tallies[-1]), tuple(sorted(touched)))
+    for step in steps:
+        for hop in step:
+            found = sum_of(hop, sums)
+            touched |= found.touched
+            crossings += found.crossings
+            if hop.is_comm_op:
+                ops += 1
+                total += found.bytes
+        yield Tally(len(touched), crossings, ops, total)
 
 
-def _log(scenario: Scenario, hops: tuple[Hop, ...], last: Tally) -> TripLog:
+def log_of_hops(scenario: Scenario, hops: Iterable[Hop], last: Tally, sums: Sums | None = None) -> TripLog:
+    """The log of hops that a last tally has counted: what it adds are the sums by axis and by tier."""
+    sums = {} if sums is None else sums
     by_axis = dict.fromkeys(LOG_AXES, 0)
-    by_tier = dict.fromkeys(TIERS, 0)
-    weight_bytes = 0
+    nvlink_bytes = ib_bytes = weight_bytes = 0
     for hop in hops:
+        found = sum_of(hop, sums)
         if hop.kind is HopKind.WEIGHT_PULL:
-            weight_bytes += hop.bytes
+            weight_bytes += found.bytes
             continue
         if hop.axis is not None:
-            by_axis[hop.axis] += hop.crossings
-        for transfer in hop.transfers:
-            by_tier[transfer.tier] += transfer.bytes
+            by_axis[hop.axis] += found.crossings
+        nvlink_bytes += found.nvlink_bytes
+        ib_bytes += found.ib_bytes
     return TripLog(
         last.gpus_touched,
         scenario.mesh.world_size,
@@ -182,6 +198,6 @@ def _log(scenario: Scenario, hops: tuple[Hop, ...], last: Tally) -> TripLog:
         by_axis,
         last.comm_ops,
         last.bytes,
-        by_tier,
+        {str(Tier.NVLINK): nvlink_bytes, str(Tier.IB): ib_bytes},
         weight_bytes,
     )

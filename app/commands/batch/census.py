@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ INTERRUPTED = 1
 @click.option("--by-layer", is_flag=True, help="Each layer apart, too.")
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--scheduler", metavar="ADDRESS", help="Count on a Dask cluster; workers read the same path.")
-@click.option("--json", "as_json", is_flag=True, help="Matrices, loads and all else as JSON.")
+@json_option("Matrices, loads and all else as JSON.")
 def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Count every pick of a batch: copies, bytes, loads, imbalance, what de-duplication saves.
 
@@ -97,7 +97,7 @@ def _take(scenario: Scenario, options: dict[str, Any]) -> Census:
 
 
 def _only_with_a_batch(options: dict[str, Any]) -> None:
-    """Refuse options that would be passed over without --tokens or --picks."""
+    """Refuse options that have no effect without --tokens or --picks."""
     defaults: dict[str, object] = {"sources": None, "popularity": "uniform", "sticky": 0.0, "scheduler": None}
     for name, default in defaults.items():
         if options[name] != default:
@@ -125,13 +125,13 @@ def _picks(scenario: Scenario, options: dict[str, Any]) -> PickSource:
 
 
 def _progress() -> Progress | None:
-    """Blocks done, on a terminal's standard error, once a second has passed."""
+    """Progress in blocks, on a terminal's standard error, from the second second on."""
     if not sys.stderr.isatty():
         return None
     started = last = time.monotonic()
 
     def show(done: int, blocks: int) -> None:
-        """A line now and then, once the count takes long."""
+        """Print a progress line from time to time, once the count takes long."""
         nonlocal last
         now = time.monotonic()
         if now - started > QUIET_SECONDS and now - last > QUIET_SECONDS / 4:

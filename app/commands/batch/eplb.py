@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json, print_table
+from app.commands.common.tables import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.batch.eplb_scenario import Rebalanced
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     "--popularity", type=click.Choice(["uniform", "zipf", "hot"]), default="zipf", show_default=True
 )
 @click.option("--skew", type=float, default=0.5, show_default=True, help="Of zipf, or of the hot expert.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Slot tables (a scenario's placement) and loads as JSON."
-)
+@json_option("Slot tables (a scenario's placement) and loads as JSON.")
 def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Balance a scenario's experts (DeepSeek's EPLB): loads and IB bytes before and after.
 

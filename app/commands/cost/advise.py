@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json, print_table
+from app.commands.common.tables import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--objective", type=click.Choice(["throughput", "ttft"]), default="throughput", show_default=True
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
     """Walk the decision chart: one node or many, throughput or first token, with this scenario's numbers.
 
@@ -58,10 +58,10 @@ def _cells(choice: AdviceChoice) -> tuple[str, ...]:
         return (choice.name, "-", "-", "-", "-", "-", choice.refused)
     return (
         choice.name,
-        format_bytes(round(choice.nvlink_bytes)),
-        format_bytes(round(choice.ib_bytes)),
+        format_bytes(choice.nvlink_bytes),
+        format_bytes(choice.ib_bytes),
         format_seconds(choice.seconds),
         f"{choice.tokens_per_expert:,.4g}",
         f"{choice.prompt_flops:.3g}",
-        format_bytes(round(choice.weight_bytes)),
+        format_bytes(choice.weight_bytes),
     )

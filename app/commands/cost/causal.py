@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import bare_scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import BareScenario
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("causal")
 @bare_scenario_argument
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def causal_command(scenario: BareScenario, as_json: bool) -> None:
     """Compare causal attention's work on each CP rank: zigzag against contiguous.
 
@@ -25,9 +26,7 @@ def causal_command(scenario: BareScenario, as_json: bool) -> None:
     from tracer.memory.causal_work import causal_work_text, compare_causal_work
 
     if as_json:
-        import json
-
         works = {name: work.to_dict() for name, work in compare_causal_work(scenario).items()}
-        click.echo(json.dumps({"schema": 1, "prompt": scenario.token.prompt, "rules": works}, indent=1))
+        print_json({"schema": 1, "prompt": scenario.token.prompt, "rules": works}, 1)
     else:
         click.echo(causal_work_text(scenario))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json, print_table
+from app.commands.common.tables import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("orders")
 @scenario_argument
 @click.option("--top", type=click.IntRange(min=1), help="Only the first orders.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
     """Rank every order of the dense axes by bytes across islands, and by time.
 
@@ -40,7 +40,7 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
         [
             f"{place}{' *' if entry.is_given else ''}",
             entry.order,
-            format_bytes(round(entry.ib_bytes)),
+            format_bytes(entry.ib_bytes),
             format_seconds(entry.seconds),
             str(entry.rank_by_time),
             entry.why,

@@ -1,4 +1,4 @@
-"""``tokentrip traffic``: bytes and time an axis, with the formula."""
+"""``tokentrip traffic``: bytes and time per axis, with the formula."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
-from app.commands.common.tables import print_json, print_table
+from app.commands.common.tables import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     help="Tokens of each replica: the scenario's prompt, in decode the requests of its step, when left out.",
 )
 @click.option("--contracts", is_flag=True, help="The MoE contracts side by side instead.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_json: bool) -> None:
     """Print what each axis sends per GPU and layer, by closed forms of the scenario's phase.
 

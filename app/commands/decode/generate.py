@@ -1,4 +1,4 @@
-"""``tokentrip generate``: a whole generation."""
+"""``tokentrip generate``: a whole generation, from prefill to the last decode step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @scenario_argument
 @click.option("--steps", default=4, show_default=True, help="Decode steps after prefill.")
 @click.option("--decode", metavar="SCENARIO", help="A decode pool that the K/V moves to.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def generate_command(scenario: Scenario, steps: int, decode: str | None, as_json: bool) -> None:
     """Follow a request: prefill, the K/V's way to a decode pool, and decode steps, with running totals.
 
@@ -30,8 +31,6 @@ def generate_command(scenario: Scenario, steps: int, decode: str | None, as_json
 
     generation = generate(scenario, steps, load_scenario(decode) if decode is not None else None)
     if as_json:
-        import json
-
-        click.echo(json.dumps(generation.to_dict(), indent=1, ensure_ascii=False))
+        print_json(generation.to_dict(), 1)
     else:
         click.echo(str(generation))

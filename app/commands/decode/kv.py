@@ -1,4 +1,4 @@
-"""``tokentrip kv``: what a token leaves behind, and its way to a decode pool."""
+"""``tokentrip kv``: the K/V of a token, and its hand-over to a decode pool."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import UNCHANGED_SOURCE, scenario_argument
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="With --to: write it as a picture too (.svg, .png; .json has the numbers).",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path | None, as_json: bool) -> None:
     """Print who keeps the token's K/V, layer by layer, and the room it takes.
 
@@ -43,15 +44,13 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
     if decode is not None:
         _transfer(scenario, decode, whole, draw, as_json)
     elif as_json:
-        import json
-
         from tracer.memory.kv_owners import kv_owners
         from tracer.memory.kv_room import kv_room
 
         room = [entry.to_dict() for entry in kv_room(scenario)]
-        click.echo(json.dumps({"schema": 1, **kv_owners(scenario).to_dict(), "room": room}, indent=1))
+        print_json({"schema": 1, **kv_owners(scenario).to_dict(), "room": room}, 1)
     else:
-        from tracer.memory.kv_text import kv_text
+        from tracer.memory.kv_room import kv_text
 
         click.echo(kv_text(scenario))
 
@@ -63,9 +62,7 @@ def _transfer(scenario: Scenario, decode: str, whole: bool, draw: Path | None, a
     pool = load_scenario(decode)
     moved = kv_handover_of(scenario, pool, whole=whole)
     if as_json:
-        import json
-
-        click.echo(json.dumps(moved.to_dict(), indent=1))
+        print_json(moved.to_dict(), 1)
     else:
         click.echo(str(moved))
     if draw is not None:
@@ -78,7 +75,7 @@ def _draw(
     """Write the picture with the two scenarios in it."""
     from app.commands.export import beside
     from app.exports.files import write_whole
-    from app.exports.pool_picture import draw_pools, totals_of
+    from app.exports.pool_picture import draw_pools, handover_totals
     from app.exports.stamp import sealed
 
     source = click.get_current_context().meta[UNCHANGED_SOURCE]
@@ -86,7 +83,7 @@ def _draw(
         "source": beside(source, target),
         "hop": None,
         "scenario": scenarios[0].to_dict(),
-        "log": totals_of(moved),
+        "log": handover_totals(moved),
         "decode_source": beside(decode, target),
         "decode": scenarios[1].to_dict(),
         "whole": whole,

@@ -1,4 +1,4 @@
-"""``tokentrip lockstep``: a step of replicas with unequal loads."""
+"""``tokentrip lockstep``: one step of replicas with unequal loads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--loads", required=True, metavar="A,B,…", help="Work of each replica in a layer; 0 is idle.")
 @click.option("--moe", default=0.0, show_default=True, help="Work of everyone in a MoE layer.")
 @click.option("--dummy", default=0.0, show_default=True, help="Work of a dummy batch in a layer.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def lockstep_command(scenario: Scenario, loads: str, moe: float, dummy: float, as_json: bool) -> None:
     """Print which replica waits for which at the MoE layers, and what it costs.
 
@@ -30,9 +31,7 @@ def lockstep_command(scenario: Scenario, loads: str, moe: float, dummy: float, a
 
     step = lockstep(scenario, _numbers(loads), moe=moe, dummy=dummy)
     if as_json:
-        import json
-
-        click.echo(json.dumps(step.to_dict(), indent=1))
+        print_json(step.to_dict(), 1)
     else:
         click.echo(str(step))
 

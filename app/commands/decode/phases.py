@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common.scenario_source import scenario_argument
+from app.commands.common.tables import json_option, print_json
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("phases")
 @scenario_argument
 @click.option("--decode", metavar="SCENARIO", help="Decode on this scenario's mesh instead of the same.")
-@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@json_option()
 def phases_command(scenario: Scenario, decode: str | None, as_json: bool) -> None:
     """Print what each axis does in prefill and what it becomes in decode.
 
@@ -29,8 +30,6 @@ def phases_command(scenario: Scenario, decode: str | None, as_json: bool) -> Non
 
     table = phase_table(scenario, load_scenario(decode) if decode is not None else None)
     if as_json:
-        import json
-
-        click.echo(json.dumps(table.to_dict(), indent=1, ensure_ascii=False))
+        print_json(table.to_dict(), 1)
     else:
         click.echo(str(table))

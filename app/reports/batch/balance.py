@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.reports.blocks import Block, alert, chart, heading, note, table
-from layouts.charts.bars import Series
-from layouts.charts.columns import columns_figure
+from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS
 from tracer.batch.eplb_scenario import rebalanced
 from tracer.display import format_bytes
@@ -24,7 +23,7 @@ HEADS = ("", "busiest GPU over the mean", "worst layer", "NVLink", "InfiniBand")
 def balance_blocks(
     scenario: Scenario, picks: PickSource, slots: int | None, progress: Progress | None = None
 ) -> list[Block]:
-    """Before and after, once slots are given: it counts the batch twice more, after a first time."""
+    """Loads before and after balancing, once slots are given: the batch is counted twice more."""
     ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
     if slots is None:
         one_more = (-(-experts // ep) + 1) * ep
@@ -39,7 +38,7 @@ def balance_blocks(
 
 
 def _later(progress: Progress) -> Progress:
-    """The second and third of three walks: the two of a rebalance are half done when two are."""
+    """The progress of the second and third of three counts."""
     return lambda done, blocks: progress(blocks // 2 + done, blocks // 2 * 3)
 
 

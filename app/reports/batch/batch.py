@@ -11,8 +11,7 @@ from app.reports.batch.balance import balance_blocks
 from app.reports.batch.permutation import permutation_blocks
 from app.reports.batch.picks import AT_ONCE, Asked, sent_picks
 from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
-from layouts.charts.bars import Series
-from layouts.charts.columns import columns_figure
+from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
 from tracer.batch.census.report import balance, busiest_census_link, crossings_per_token, saved
 from tracer.batch.census.run import part_of
@@ -61,7 +60,7 @@ def batch_report(
 
 
 def _drawn(scenario: Scenario, asked: Asked, progress: Progress | None) -> list[Block]:
-    """Drawn picks, counted; a batch too large to wait for is offered instead."""
+    """The census of drawn picks; a batch too large to wait for is offered as a job instead."""
     picks = asked.drawn(scenario)
     if asked.tokens <= AT_ONCE or progress is not None:
         try:
@@ -119,7 +118,7 @@ def _sums(census: Census) -> list[tuple[str, str]]:
 
 
 def _matrix(scenario: Scenario, census: Census) -> list[Block]:
-    """Messages of dispatch from GPU to GPU; too many GPUs are only listed."""
+    """Dispatch messages from GPU to GPU as a matrix; too many GPUs are only listed."""
     world, said = scenario.mesh.world_size, saved(census)
     rows = [
         ["picks that leave their GPU", f"{said['picks']:,}"],

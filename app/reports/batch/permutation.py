@@ -22,7 +22,7 @@ TITLE = "Sorted by expert: one grouped GEMM instead of a loop"
 
 
 def permutation_blocks(scenario: Scenario, picks: PickSource, layer: int) -> list[Block]:
-    """Of the first layer of the picks, ``layer`` of the model."""
+    """The first layer of the picks, which is ``layer`` of the model."""
     experts = scenario.model.need("experts", "sort by expert")
     shown = min(picks.tokens, max(1, DRAWN_PICKS // picks.top_k))
     counted = min(picks.tokens, COUNTED_TOKENS)

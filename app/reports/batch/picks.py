@@ -1,4 +1,4 @@
-"""Where the picks of a batch come from: drawn as the controls say, or a file that a reader sends."""
+"""The picks of a batch: drawn as the controls say, or read from a file that a reader sends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POPULARITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the controls of the page ask for."""
+    """The values of the page's controls."""
 
     tokens: int
     popularity: str

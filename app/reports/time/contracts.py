@@ -48,7 +48,7 @@ def _checks(choice: Choice) -> list[list[str]]:
 
 
 def _over_prompts(group: MoeGroup) -> list[Block]:
-    """One prompt a rank, from 128 to 1,048,576 tokens."""
+    """One prompt per rank, from 128 to 1,048,576 tokens."""
     found = [contest(group, TimedBatch.prompts(length)) for length in PROMPTS]
     lines = [
         Curve("tokens move", PROMPTS, [each.dep_seconds for each in found], "var(--token)"),

@@ -54,7 +54,7 @@ def pipeline_blocks(report: TimeReport, micro_batches: int) -> list[Block]:
 
 
 def training_lines(report: TimeReport, micro_batches: int) -> list[Timeline]:
-    """DualPipe's timeline where the page draws it."""
+    """The lines of DualPipe's timeline, when the page draws it."""
     if report.pipeline is None or report.whole is None:
         return []
     try:
@@ -93,7 +93,7 @@ def _decode(decode: DecodePipeline) -> list[Block]:
 
 
 def _training(whole: PassTime, micro_batches: int) -> list[Block]:
-    """DualPipe on the same stages, or why they do not take it."""
+    """DualPipe on the same stages, or why it does not run on them."""
     title = "The same stages in training: DualPipe"
     try:
         found = train(whole, micro_batches)

@@ -1,4 +1,4 @@
-"""Serving with weights that move: throughput and first token as published, with ours and the errors."""
+"""Serving with weights that move: published throughput and first token beside ours, with the errors."""
 
 from __future__ import annotations
 

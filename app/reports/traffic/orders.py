@@ -6,9 +6,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, action, alert, buttons, chart, heading, note, table
-from app.reports.traffic.sums import lines_of, sums_of, written_bytes
+from app.reports.traffic.sums import lines_of, sums_of
 from layouts.charts.bars import Series, bars_figure
-from tracer.display import format_seconds
+from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
 from tracer.traffic.orders import Orders, swapped, with_order
 from tracer.traffic.traffic import CommVolume, comm_volume
@@ -20,7 +20,7 @@ HEADS = ("#", "order", "over IB", "time", "by time", "why")
 
 
 def _use(order: str, own: str) -> Block:
-    """A button that lays the mesh out in an order, with the one it had beside it."""
+    """A button that changes the mesh to an order and keeps the old one for comparison."""
     return action("Use this order", {"mesh.order": order, "against": own}, says=f"Use this order, {order}")
 
 
@@ -56,7 +56,7 @@ def swapped_blocks(traffic: CommVolume, order: str) -> list[Block]:
 
 
 def _ratio(one: float, two: float) -> str:
-    """What a figure becomes, as a factor."""
+    """The factor by which a figure changes."""
     if f"{one:.9g}" == f"{two:.9g}":
         return "same"
     return f"{two / one:.3g}×" if one else "new"
@@ -73,7 +73,7 @@ def orders_blocks(orders: Orders) -> list[Block]:
         [
             f"{place}{' (this mesh)' if entry.is_given else ''}",
             entry.order,
-            written_bytes(entry.ib_bytes),
+            format_bytes(entry.ib_bytes),
             format_seconds(entry.seconds),
             str(entry.rank_by_time),
             entry.why,

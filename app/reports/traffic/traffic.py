@@ -76,7 +76,7 @@ def _controls(scenario: Scenario, orders: Orders | None, tokens: int | None, aga
 
 
 def _ranked(scenario: Scenario) -> tuple[Orders | None, str]:
-    """(every order or None, why there is none: too many ranks to lay out in each)."""
+    """Every order, or None and the reason: too many ranks to lay out in each order."""
     try:
         return rank_orders(scenario), ""
     except ConfigError as error:
@@ -110,7 +110,7 @@ def _axes(traffic: CommVolume) -> list[Block]:
 
 
 def _contracts(scenario: Scenario) -> list[Block]:
-    """The ways to run a MoE block beside each other, with and without de-duplication."""
+    """The contracts of a MoE block side by side, with and without de-duplication."""
     if not scenario.model.moe_layers:
         return []
     title = heading("TP, EP, all rows or weights: what a MoE layer moves")

@@ -5,8 +5,20 @@ from __future__ import annotations
 from tracer.errors import ConfigError
 from tracer.model.configs.config_keys import ConfigKeys
 from tracer.model.configs.families import FAMILIES, Family
-from tracer.model.configs.parts import EXPERTS, by_type, delta_net, dense, heads, latent, layer, layer_types
-from tracer.model.configs.parts import every_token, mamba2, moe, shared_times
+from tracer.model.configs.parts import (
+    EXPERTS,
+    by_type,
+    delta_net,
+    dense,
+    every_token,
+    heads,
+    latent,
+    layer,
+    layer_types,
+    mamba2,
+    moe,
+    shared_times,
+)
 from tracer.model.configs.routing import routing
 from tracer.model.layers import QkNorm
 from tracer.model.router_kind import RouterKind
@@ -48,7 +60,9 @@ def family_of_unknown(keys: ConfigKeys, model_type: str) -> Family:
         raise ConfigError(keys.field("model_type"), model_type, rule, _FIX)
     act = keys.table.get("hidden_act") or keys.table.get("hidden_activation")
     if act not in _GATED:
-        rule = f"is not a family this reader knows, and hidden_act={act!r} does not say whether the FFN is gated"
+        rule = (
+            f"is not a family this reader knows, and hidden_act={act!r} does not say whether the FFN is gated"
+        )
         raise ConfigError(keys.field("model_type"), model_type, rule, _FIX)
     return _made(keys, model_type)
 
@@ -80,7 +94,11 @@ def _made(keys: ConfigKeys, model_type: str) -> Family:
         assumed.append(f"biases of q, k and v by {biased}" if keys.has(biased) else "no biases")
         kinds = set(layer_types(keys))
         if kinds & {"linear", "mamba"}:
-            attend = by_type(full=heads(qk_norm=word, qkv_bias=biased, kv_needed=False, windows=every_token), linear=delta_net, mamba=mamba2)
+            attend = by_type(
+                full=heads(qk_norm=word, qkv_bias=biased, kv_needed=False, windows=every_token),
+                linear=delta_net,
+                mamba=mamba2,
+            )
             assumed.append("linear layers as Qwen3-Next's, Mamba layers as Granite's")
     feed, ends = dense(bias="mlp_bias"), None
     if any(keys.has(key) for key in EXPERTS):

@@ -136,7 +136,9 @@ class Patterns:
                 raise ConfigError(path, name[:40], rule, "shorten it")
             self._add(path, name)
         text = "\n".join(names)
-        found = [prefix for prefix in _PREFIXES if re.search(rf"(?:^|\n){prefix}\.".replace(".l", r"\.l"), text)]
+        found = [
+            prefix for prefix in _PREFIXES if re.search(rf"(?:^|\n){prefix}\.".replace(".l", r"\.l"), text)
+        ]
         self._prefixes = tuple(found) or _PREFIXES[:1]
         if len(self._general) > MAX_REGEXES:
             rule = f"has more than {MAX_REGEXES} patterns that name no layer"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracer.errors import ConfigError, check_int, nearest
+from tracer.errors import ConfigError, nearest, whole_number
 from tracer.model.configs.config_keys import ConfigKeys
 from tracer.model.layers import (
     Attention,
@@ -60,7 +60,7 @@ def layer_count(keys: ConfigKeys) -> int:
     """Number of layers; where no key states it, as many as ``layers_block_type`` lists."""
     blocks = keys.table.get("layers_block_type")
     if isinstance(blocks, list) and not any(keys.has(key) for key in LAYERS):
-        return check_int(keys.field("layers_block_type"), len(blocks), high=MAX_LAYERS)
+        return whole_number(keys.field("layers_block_type"), len(blocks), at_most=MAX_LAYERS)
     return keys.size(keys.first(*LAYERS), high=MAX_LAYERS)
 
 
@@ -335,7 +335,11 @@ def compressed(keys: ConfigKeys, index: int) -> Attention:
         rates = keys.nested("compress_rates") if keys.has("compress_rates") else None
         fine = word == "compressed"
         key = "compressed_sparse_attention" if fine else "heavily_compressed_attention"
-        ratio = 0 if word == "sliding" else (rates.size(key) if rates and rates.has(key) else (4 if fine else 128))
+        ratio = (
+            0
+            if word == "sliding"
+            else (rates.size(key) if rates and rates.has(key) else (4 if fine else 128))
+        )
     return CompressedAttention(
         heads=heads_of(keys),
         head_dim=keys.size("head_dim"),
@@ -355,7 +359,9 @@ def by_type_word(keys: ConfigKeys, index: int) -> str:
     """What ``layer_types`` says of one layer; it must be there."""
     found = layer_types(keys)
     if not found:
-        raise ConfigError(keys.field("layer_types"), None, "is needed to read this config", "list every layer")
+        raise ConfigError(
+            keys.field("layer_types"), None, "is needed to read this config", "list every layer"
+        )
     return found[index]
 
 

@@ -195,7 +195,9 @@ def _quantised_layers(table: ConfigKeys) -> tuple[tuple[Patterns, WeightFormat],
         return ()
     layers = table.nested("quantized_layers")
     if len(layers.table) > MAX_RULES:
-        raise ConfigError(layers.path, f"{len(layers.table):,} names", "has more names than a model", "use less")
+        raise ConfigError(
+            layers.path, f"{len(layers.table):,} names", "has more names than a model", "use less"
+        )
     names: dict[WeightFormat, list[str]] = {}
     for name in layers.table:
         names.setdefault(_algorithm(layers.nested(name), "quant_algo"), []).append(name)
@@ -377,6 +379,3 @@ def _format(
     if usual is None or matrix.part not in rules.parts or rules.ignored.match(paths):
         return plain
     return usual
-
-
-

@@ -64,7 +64,9 @@ def read_config(
     outer = ConfigKeys(config)
     opened = open_wrapper(outer)
     family = _family(opened.keys, outer)
-    tied = next((k.flag("tie_word_embeddings") for k in reversed(opened.around) if k.has("tie_word_embeddings")), None)
+    tied = next(
+        (k.flag("tie_word_embeddings") for k in reversed(opened.around) if k.has("tie_word_embeddings")), None
+    )
     keys = opened.keys.defaults(
         dict(family.defaults) | ({"tie_word_embeddings": family.tied} if tied is None else {})
     )
@@ -74,7 +76,10 @@ def read_config(
         keys.size(keys.first(*LAYERS), high=MAX_LAYERS // family.layers_each)
     layer_types(keys)
     kinds = _alike([family.layer(keys, index) for index in range(layer_count(keys) * family.layers_each)])
-    values: dict[str, Any] = {"vocab": keys.size("vocab_size"), "hidden": keys.size(keys.first("hidden_size", "n_embd"))}
+    values: dict[str, Any] = {
+        "vocab": keys.size("vocab_size"),
+        "hidden": keys.size(keys.first("hidden_size", "n_embd")),
+    }
     values |= _main_sizes(kinds) | _useful(family.ends(keys), kinds)
     values["tie_embeddings"] = family.tied if tied is None else tied
     values |= {"name": name, "source": source, "mtp_layers": _mtp_layers(keys)}
@@ -148,7 +153,9 @@ def _main_sizes(kinds: tuple[LayerKind, ...]) -> dict[str, Any]:
     unique = list(dict.fromkeys(kinds))
     attention = [kind.attention for kind in unique if kind.attention is not None]
     order = (LatentAttention, HeadAttention, CompressedAttention, LinearAttention, Mamba2)
-    main = min(attention, key=lambda each: (order.index(type(each)), getattr(each, "window", None) is not None))
+    main = min(
+        attention, key=lambda each: (order.index(type(each)), getattr(each, "window", None) is not None)
+    )
     found |= _attention_sizes(main) if attention else {}
     dense = [kind.feed_forward for kind in unique if isinstance(kind.feed_forward, DenseFfn)]
     if dense:
@@ -281,4 +288,6 @@ def _spec(values: dict[str, Any], kinds: tuple[LayerKind, ...], keys: ConfigKeys
         if not key:
             raise
         raise ConfigError(keys.field(key), error.got, error.rule, error.fix) from error
-    return replace(simple, layer_kinds=kinds, qkv_bias=False, out_bias=False, qk_norm="none", gated=True, ffn_bias=False)
+    return replace(
+        simple, layer_kinds=kinds, qkv_bias=False, out_bias=False, qk_norm="none", gated=True, ffn_bias=False
+    )

@@ -26,13 +26,10 @@ from tracer.model.configs.parts import (
     layer,
     layer_count,
     layer_types,
-    lightning,
-    listed,
     mamba2,
     moe,
     shared_key,
     shared_times,
-    sparse_layers,
 )
 from tracer.model.configs.routing import routing
 from tracer.model.layers import (
@@ -44,7 +41,6 @@ from tracer.model.layers import (
     FeedForward,
     Gate,
     HeadAttention,
-    LatentAttention,
     LayerKind,
     MoeFfn,
     QkNorm,
@@ -298,7 +294,9 @@ def hunyuan_moe_layer(keys: ConfigKeys, index: int) -> LayerKind:
         qkv_bias="attention_bias",
         out_bias="attention_bias",
     )(keys, index)
-    width = one("moe_intermediate_size") if keys.has("moe_intermediate_size") else keys.size("intermediate_size")
+    width = (
+        one("moe_intermediate_size") if keys.has("moe_intermediate_size") else keys.size("intermediate_size")
+    )
     shared = one("num_shared_expert") if keys.has("num_shared_expert") else 1
     feed = MoeFfn(
         experts=one(keys.first("num_experts", "num_local_experts")),
@@ -373,7 +371,9 @@ def nemotron_layer(keys: ConfigKeys, index: int) -> LayerKind:
         top_k=keys.size("num_experts_per_tok"),
         width=keys.size("moe_intermediate_size"),
         gated=False,
-        shared_width=keys.whole("moe_shared_expert_intermediate_size") if keys.whole("n_shared_experts") else 0,
+        shared_width=keys.whole("moe_shared_expert_intermediate_size")
+        if keys.whole("n_shared_experts")
+        else 0,
         latent=keys.whole("moe_latent_size"),
     )
     return LayerKind(feed_forward=feed, norms=1)
@@ -409,7 +409,9 @@ def nas_layer(keys: ConfigKeys, index: int) -> LayerKind:
     if not feed.switch("no_op"):
         width = int(2 * feed.number("ffn_mult") * hidden / 3)
         part = DenseFfn(width=-(-width // 256) * 256)
-    return LayerKind(attention=attention, feed_forward=part, norms=(attention is not None) + (part is not None))
+    return LayerKind(
+        attention=attention, feed_forward=part, norms=(attention is not None) + (part is not None)
+    )
 
 
 # LongCat
@@ -467,7 +469,9 @@ def deepseek_v4_layer(keys: ConfigKeys, index: int) -> LayerKind:
 def deepseek_v4_ends(keys: ConfigKeys) -> dict[str, Any]:
     """The mix of residual streams before the head; the first layers route by a table of token ids."""
     streams, hidden = keys.whole("hc_mult", 4) or 1, hidden_of(keys)
-    keys.warn("router scores are sqrtsoftplus, and the first layers route by a table of token ids: not modelled")
+    keys.warn(
+        "router scores are sqrtsoftplus, and the first layers route by a table of token ids: not modelled"
+    )
     return {
         "extras": (
             Extra(ExtraPart.ATTENTION, "hyper_head_fn", streams, streams * hidden),
@@ -553,6 +557,3 @@ def bailing_moe_layer(keys: ConfigKeys, index: int) -> LayerKind:
     )
     feed = moe(experts=("num_experts", "num_local_experts"), shared=shared_times)
     return layer(attend, feed)(keys, index)
-
-
-

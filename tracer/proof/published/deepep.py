@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum
 from typing import Any
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, one_of
 from tracer.mesh.cluster import Cluster, Link, Tier
 from tracer.mesh.hardware import hardware_preset
@@ -115,7 +115,7 @@ def _counted_copies(scenario: Scenario) -> float:
     placement = scenario.placement_of(1)
     ranks = range(mesh.world_size)
     if cluster.nvlink_domains == 1:
-        return fsum(chance.of_set(placement.experts_of(rank)) for rank in ranks)
+        return exact_sum(chance.of_set(placement.experts_of(rank)) for rank in ranks)
     sets = [
         [
             e
@@ -125,7 +125,7 @@ def _counted_copies(scenario: Scenario) -> float:
         ]
         for nvlink_domain in range(cluster.nvlink_domains)
     ]
-    return fsum(chance.of_set(held) for held in sets)
+    return exact_sum(chance.of_set(held) for held in sets)
 
 
 def compare_deepep(name: str, profile: str = PEAK) -> PublishedComparison:

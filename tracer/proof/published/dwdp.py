@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import fsum
 from typing import Any
 
+from tracer.display import exact_sum
 from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
@@ -46,7 +46,7 @@ def source_group(copies: str = "picks", output_weights: WeightFormat | None = No
 
 
 def source_contests(group: MoeGroup | None = None, *, plain: bool = False) -> tuple[LayerContest, ...]:
-    """One prompt a rank at each published length."""
+    """One prompt per rank at each published length."""
     group = group or source_group()
     return tuple(contest(group, TimedBatch.prompts(length), plain=plain) for length in LENGTHS)
 
@@ -128,8 +128,8 @@ def context_iteration(batch: TimedBatch) -> dict[str, dict[str, float]]:
     few = group.spec.layers - moe
     result: dict[str, dict[str, float]] = {}
     for mode, layer in (("DEP", found.dep), ("DWDP", found.dwdp)):
-        gemms = moe * fsum(layer.of(name) for name in (*_PROJECTIONS, "shared expert"))
-        gemms += few * fsum(dense.of(name) for name in (*_PROJECTIONS, "dense FFN"))
+        gemms = moe * exact_sum(layer.of(name) for name in (*_PROJECTIONS, "shared expert"))
+        gemms += few * exact_sum(dense.of(name) for name in (*_PROJECTIONS, "dense FFN"))
         parts = {
             "attention": moe * layer.of("attention core") + few * dense.of("attention core"),
             "grouped GEMM": moe * layer.of("expert GEMMs"),
@@ -137,7 +137,7 @@ def context_iteration(batch: TimedBatch) -> dict[str, dict[str, float]]:
         }
         if mode == "DEP":
             parts["communication"] = moe * found.exchange_seconds
-        parts["iteration"] = fsum(parts.values())
+        parts["iteration"] = exact_sum(parts.values())
         if mode == "DWDP":
             parts["iteration"] = max(parts["iteration"], moe * found.prefetch_seconds)
             parts["copy (overlapped)"] = moe * found.prefetch_seconds
@@ -151,12 +151,6 @@ def copy_rate() -> float:
     rows = published("dwdp")["breakdown"]["rows"]
     measured = next(row["dwdp"] for row in rows if row["category"].startswith("copy"))
     return float(group.spec.moe_layers * group.remote_bytes / (measured * 1e-3))
-
-
-def attention_slowdown() -> float:
-    """How much slower attention ran beside copies: DWDP's over DEP's."""
-    row = next(r for r in published("dwdp")["breakdown"]["rows"] if r["category"] == "attention")
-    return float(row["dwdp"] / row["dep"])
 
 
 def compare_synchronization() -> PublishedComparison:

@@ -6,9 +6,9 @@ Serving has no backward pass and overlaps two batches instead (``overlap``); thi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, whole_number
 from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule
@@ -57,7 +57,7 @@ def chunk_times(whole: PassTime) -> ChunkTimes:
     scenario = whole.traffic.scenario
     stage = max(range(len(whole.stage_seconds)), key=lambda number: whole.stage_seconds[number])
     moe = layers_by_stage(scenario, scenario.model.is_moe)[stage]
-    exchange = moe * fsum(each.seconds for each in whole.exchange.values())
+    exchange = moe * exact_sum(each.seconds for each in whole.exchange.values())
     compute = whole.stage_seconds[stage] - exchange
     return ChunkTimes(
         forward=compute + exchange,

@@ -1,6 +1,7 @@
-"""The trip as CSV: one row a transfer, and one for a hop in which nothing of the token moves.
+"""The trip as CSV and as JSON text.
 
-Trips as JSON text; ``tracer/data/schemas`` has a contract for one token's (trip) and several (trips).
+CSV has one row per transfer, and one for a hop in which nothing of the token moves. The JSON follows the
+contracts in ``tracer/data/schemas``: ``trip`` for one token, ``trips`` for several.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracer.trip.several import Trips
     from tracer.trip.trip import Trip
+    from tracer.trip.trips import Trips
 
 
 COLUMNS = ("hop", "layer", "stage", "kind", "axis", "dead", "src", "dst", "bytes", "tier", "role")

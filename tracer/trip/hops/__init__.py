@@ -1,11 +1,17 @@
-"""One file a kind of hop, one signature: ``(scenario, where) -> Hop``."""
+"""One file per kind of hop, one signature: ``(scenario, where) -> Hop``."""
 
 from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
 from tracer.trip.hops.ep import combine, dispatch, weight_pull
 from tracer.trip.hops.pp import land, pp_send
 from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
 
+SAME_IN_EVERY_LAYER = frozenset(
+    {all_gather, all_reduce, kv_exchange, partials_return, query_send, reduce_scatter}
+)
+"""Hops whose transfers depend on the home rank and the part of the layer, and on nothing else."""
+
 __all__ = [
+    "SAME_IN_EVERY_LAYER",
     "all_gather",
     "all_reduce",
     "combine",

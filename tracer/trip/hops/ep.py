@@ -1,8 +1,8 @@
-"""Dispatch: the row travels to the GPUs of its experts.
+"""Expert parallelism: the row travels to its experts and back, or the experts travel to the row.
 
-Combine: weighted expert outputs travel back and are summed on the way.
-
-Weight pull (DWDP): tokens stay, and the experts that are not local come to them.
+``dispatch`` sends the row to the GPUs of its experts; ``combine`` brings their weighted outputs back and sums
+them on the way. Under DWDP tokens stay where they are, and ``weight_pull`` fetches the experts that are not
+local.
 """
 
 from __future__ import annotations
@@ -15,28 +15,37 @@ from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import bytes_per_expert
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send
-from tracer.trip.hops.routes import choose_ep_rank, dispatch_peers, expert_messages, routes
+from tracer.trip.hops.routes import Route, choose_ep_rank, dispatch_peers, expert_messages, routes
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
 
-def dispatch(scenario: Scenario, where: Where) -> Hop:
+Known = dict[int, list[Route]]
+"""Routes by source, found by dispatch and walked back by combine of the same layer."""
+
+
+def dispatch(scenario: Scenario, where: Where, known: Known | None = None) -> Hop:
     """Copies of the row to the experts' GPUs.
 
-    High throughput: one copy a GPU inside the home island; one IB copy to each remote island's relay,
-    which forwards one a GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low latency: one
-    message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch group.
+    High throughput: one copy per GPU inside the home NVLink domain; one IB copy to each remote NVLink
+    domain's relay, which forwards one per GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low
+    latency: one message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch
+    group.
     """
     notes: dict[str, None] = {}
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += dispatch_from(scenario, where, source, notes)
+        transfers += dispatch_from(scenario, where, source, notes, known)
     return make_hop(HopKind.DISPATCH, where, transfers, note="; ".join(notes))
 
 
 def dispatch_from(
-    scenario: Scenario, where: Where, source: int, notes: dict[str, None] | None = None
+    scenario: Scenario,
+    where: Where,
+    source: int,
+    notes: dict[str, None] | None = None,
+    known: Known | None = None,
 ) -> list[Transfer]:
     """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
     low_latency = scenario.plan.dispatch is DispatchMode.LOW_LATENCY
@@ -49,7 +58,7 @@ def dispatch_from(
         messages = expert_messages(scenario, where, source)
         return [send(scenario, source, rank, size, Role.DISPATCH) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
-    for route in routes(scenario, where, source):
+    for route in _routes(scenario, where, source, known):
         if route.fallback and notes is not None:
             notes[f"GPU {source} has no relay for GPU {', '.join(map(str, route.gpus))}: sent straight"] = (
                 None
@@ -68,18 +77,27 @@ def dispatch_from(
     return transfers
 
 
-def combine(scenario: Scenario, where: Where) -> Hop:
+def _routes(scenario: Scenario, where: Where, source: int, known: Known | None) -> list[Route]:
+    """Routes of one source, taken from ``known`` where they are, and put there where they are not."""
+    if known is None:
+        return routes(scenario, where, source)
+    if source not in known:
+        known[source] = routes(scenario, where, source)
+    return known[source]
+
+
+def combine(scenario: Scenario, where: Where, known: Known | None = None) -> Hop:
     """The paths of dispatch, walked back: each GPU's own sum to the relay, one IB copy of theirs home.
 
     Mirrors dispatch in copies, not in bytes: rows come back in the combine dtype.
     """
     transfers: list[Transfer] = []
     for source in moe_sources(scenario, where.home):
-        transfers += combine_to(scenario, where, source)
+        transfers += combine_to(scenario, where, source, known)
     return make_hop(HopKind.COMBINE, where, transfers)
 
 
-def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+def combine_to(scenario: Scenario, where: Where, source: int, known: Known | None = None) -> list[Transfer]:
     """Transfers that bring one source rank's copy its results."""
     size = scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.combine]
     if scenario.plan.contract is not Contract.EP:
@@ -88,7 +106,7 @@ def combine_to(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
         messages = expert_messages(scenario, where, source)
         return [send(scenario, rank, source, size, Role.RESULT) for _, rank in messages if rank != source]
     transfers: list[Transfer] = []
-    for route in routes(scenario, where, source):
+    for route in _routes(scenario, where, source, known):
         end = source if route.relay is None else route.relay
         transfers += [send(scenario, gpu, end, size, Role.RESULT) for gpu in route.gpus if gpu != end]
         if route.relay is not None:

@@ -6,30 +6,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-
-AXIS_OF_KIND: dict[HopKind, Axis | None] = {
-    HopKind.LAND: None,
-    HopKind.ALL_GATHER: Axis.TP,
-    HopKind.REDUCE_SCATTER: Axis.TP,
-    HopKind.ALL_REDUCE: Axis.TP,
-    HopKind.HEAD_COPY: Axis.TP,
-    HopKind.LOGITS_GATHER: Axis.TP,
-    HopKind.KV_EXCHANGE: Axis.CP,
-    HopKind.QUERY_SEND: Axis.CP,
-    HopKind.PARTIALS_RETURN: Axis.CP,
-    HopKind.DISPATCH: Axis.EP,
-    HopKind.COMBINE: Axis.EP,
-    HopKind.WEIGHT_PULL: Axis.EP,
-    HopKind.PP_SEND: Axis.PP,
-    HopKind.KV_TRANSFER: None,
-}
 
 
 def make_hop(
@@ -38,7 +20,7 @@ def make_hop(
     """A hop of a kind at a place; the axis follows from the kind."""
     return Hop(
         kind,
-        AXIS_OF_KIND[kind],
+        kind.axis,
         where.layer,
         where.stage,
         where.part,

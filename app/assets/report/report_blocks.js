@@ -1,0 +1,103 @@
+// The blocks of a page of figures, as the server names them: headings, tables, charts, buttons, a job to start.
+
+import { formatQuery } from "../core/address.js";
+import { make, picture } from "../shell/dom.js";
+import { canRunJobs, startJob } from "../shell/job.js";
+import { chart } from "./chart.js";
+
+// Words longer than this may wrap in a table.
+const LONG_CELL = 40;
+
+const BLOCKS = {
+  heading: (page, { text }) => make("h2", { text }),
+  note: (page, { text }) => make("p", { class: "help", text }),
+  alert: (page, { text }) => make("div", { class: "alert" }, [make("p", { text })]),
+  counts: (page, block) => countsBlock(block),
+  table: tableBlock,
+  buttons: buttonsBlock,
+  job: jobBlock,
+  picture: pictureBlock,
+  chart: chartBlock,
+};
+
+export function reportBlock(page, block) {
+  return BLOCKS[block.kind](page, block);
+}
+
+function countsBlock({ caption, rows }) {
+  const counters = rows.map(([label, value]) =>
+    make("div", { class: "counter" }, [make("dt", { text: label }), make("dd", { text: value })]),
+  );
+  return make("section", { "aria-label": caption }, [
+    make("dl", { class: "counters report-counters" }, counters),
+  ]);
+}
+
+function tableBlock(page, block) {
+  const marked = new Set(block.marked);
+  const heads = block.actions.length ? [...block.heads, ""] : block.heads;
+  const rows = block.rows.map((cells, index) =>
+    make("tr", { class: marked.has(index) ? "marked" : null }, [
+      ...cells.map(tableCell),
+      block.actions.length ? actionCell(page, block.actions[index]) : null,
+    ]),
+  );
+  const table = make("table", { class: block.prose ? "prose" : null }, [
+    make("thead", {}, [make("tr", {}, heads.map(headCell))]),
+    make("tbody", {}, rows),
+  ]);
+  const frame = { class: "wide-table", tabindex: "0", role: "region", "aria-label": block.caption };
+  return make("div", frame, [table]);
+}
+
+function headCell(text) {
+  return text ? make("th", { scope: "col", text }) : make("td", {});
+}
+
+function tableCell(text, column) {
+  if (column === 0) return make("th", { scope: "row", text });
+  return make("td", { text, class: text.length > LONG_CELL ? "long" : null });
+}
+
+function actionCell(page, action) {
+  return make("td", { class: "act" }, [action ? actionButton(page, action) : null]);
+}
+
+// `says` is what a screen reader hears, where it is more than the text.
+function actionButton(page, { text, says, set: changes }) {
+  const label = says === text ? null : says;
+  return make("button", { type: "button", text, "aria-label": label, onclick: () => page.set(changes) });
+}
+
+function buttonsBlock(page, { caption, actions }) {
+  const buttons = actions.map((each) => actionButton(page, each));
+  return make("div", { class: "options", role: "group", "aria-label": caption }, buttons);
+}
+
+function jobBlock(page, block) {
+  if (!canRunJobs()) return make("p", { class: "help", text: block.without });
+  const begin = ({ target }) => {
+    target.disabled = true;
+    const enable = () => {
+      target.disabled = false;
+    };
+    startJob(page.query, (data) => page.answer(data), enable);
+  };
+  return make("div", { class: "offer" }, [
+    make("p", { text: block.text }),
+    make("button", { type: "button", class: "button", text: block.start, onclick: begin }),
+  ]);
+}
+
+function pictureBlock(page, { name, svg, files }) {
+  const here = formatQuery(page.query);
+  const links = files.flatMap(([text, path]) => [" ", make("a", { href: path + here, download: "", text })]);
+  const save = links.length ? make("p", { class: "help" }, ["Save this picture:", ...links]) : null;
+  return make("section", {}, [picture(svg, name), save]);
+}
+
+function chartBlock(page, block) {
+  const made = chart(block);
+  page.charts.push(made);
+  return made.element;
+}

@@ -1,0 +1,49 @@
+// Dash draws the frame; this fills it with the page of the address. Links between pages load anew.
+
+import { compareQuery, formatQuery, scenarioQuery } from "../core/address.js";
+import { make } from "./dom.js";
+import { showTheme } from "./theme.js";
+
+// `pages` has for each name its `path`, `fill(frame)` and, where it helps, `askEarly()`, which asks for the
+// page's data while Dash still loads.
+export function startPages(pages) {
+  for (const page of Object.values(pages)) if (page.path === location.pathname) page.askEarly?.();
+  const watch = new MutationObserver(() => {
+    const frame = document.getElementById("page");
+    if (!frame) return;
+    watch.disconnect();
+    mount(frame, pages);
+  });
+  watch.observe(document.documentElement, { childList: true, subtree: true });
+}
+
+function mount(frame, pages) {
+  showTheme();
+  const links = [...document.querySelectorAll(".nav-link")];
+  const link = links.find((each) => new URL(each.href).pathname === location.pathname);
+  link?.setAttribute("aria-current", "page");
+  frame.dataset.page = link ? link.textContent.toLowerCase() : "";
+  const fill = pages[frame.dataset.page]?.fill ?? noPage;
+  fill(frame);
+}
+
+function noPage(frame) {
+  const words = "There is nothing at " + location.pathname + ". ";
+  frame.replaceChildren(
+    make("h1", { text: "No such page" }),
+    make("p", {}, [words, make("a", { href: "/", text: "To the trip" })]),
+  );
+}
+
+// Pages pass their scenario on to each other through the navigation.
+export function carryScenario(query) {
+  const scenario = scenarioQuery(query);
+  for (const link of document.querySelectorAll(".nav-link")) {
+    const own = link.id === "nav-compare" ? compareQuery(scenario) : scenario;
+    link.href = new URL(link.href).pathname + formatQuery(own);
+  }
+}
+
+export function writeAddress(query) {
+  history.replaceState(history.state, "", location.pathname + formatQuery(query));
+}
