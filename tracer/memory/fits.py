@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, right, runs_of, text_table
 from tracer.errors import ConfigError
+from tracer.memory.kv_owners import tokens_in
 from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, residency_of
 from tracer.memory.share import all_stages
 from tracer.scenario.step import mesh_line
@@ -71,7 +72,7 @@ class Fits:
 
     def tokens_on(self, held: Residency) -> int:
         """Tokens whose K/V one GPU keeps in its usable memory."""
-        return max(0, self.usable_bytes - _occupied(held)) // held.kv_bytes_per_token
+        return tokens_in(max(0, self.usable_bytes - _occupied(held)), held.kv)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``tracer/data/schemas/fits.schema.json`` describes them."""

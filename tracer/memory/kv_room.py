@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, left, right, short_range, text_table
 from tracer.errors import ConfigError
-from tracer.memory.kv_owners import KvOwners, KvShare, check_replica_listable, kv_owners, kv_share
+from tracer.memory.kv_owners import KvOwners, KvShare, check_replica_listable, kv_owners, kv_share, tokens_in
 from tracer.memory.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class KvRoom:
     @property
     def positions_left(self) -> int | None:
         """Further positions whose share of K/V would fit."""
-        return None if self.left_bytes is None else max(0, self.left_bytes) // self.bytes_per_position
+        return None if self.left_bytes is None else tokens_in(max(0, self.left_bytes), self.share)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

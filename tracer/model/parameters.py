@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.display import left, right, text_table
+from tracer.model.layers import MoeFfn
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
@@ -100,7 +101,7 @@ def part_format(
 
 
 def expert_parameters(spec: ModelSpec) -> int:
-    """Parameters of one routed expert of one layer: 3 x hidden x expert_hidden."""
+    """Parameters of one routed expert of one layer, biases apart: 3 x hidden x expert_hidden if gated."""
     return sum(matrix.elements for matrix in _one_expert(spec))
 
 
@@ -111,31 +112,39 @@ def expert_bytes(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) ->
 
 
 def _one_expert(spec: ModelSpec) -> list[WeightMatrix]:
-    """The matrices of one routed expert."""
+    """The matrices of one routed expert, of the first layer that has experts."""
     why = "size an expert"
-    return list(
-        ffn_matrices(WeightPart.EXPERTS, spec.need("hidden", why), spec.need("expert_hidden", why), 1, 1)
-    )
+    hidden, width, gated = spec.need("hidden", why), spec.need("expert_hidden", why), spec.gated
+    first = next((kind.feed_forward for kind in spec.layer_kinds if kind.is_moe), None)
+    if isinstance(first, MoeFfn):
+        hidden, width, gated = first.latent or hidden, first.width, first.gated
+    return list(ffn_matrices(WeightPart.EXPERTS, hidden, width, 1, 1, gated=gated))
+
+
+def format_in(
+    spec: ModelSpec, matrix: WeightMatrix, layer: int, unstated: WeightFormat = WeightFormat.BF16
+) -> WeightFormat:
+    """How a matrix is stored in a layer (numbered from 1; 0 for one outside the layers)."""
+    found = part_format(spec, matrix.part, unstated)
+    for each in spec.stored:
+        if (each.part, each.matrix) == (matrix.part, matrix.name) and (
+            not each.layers or layer in each.layers
+        ):
+            found = each.format
+    return found
 
 
 def matrix_formats(
     spec: ModelSpec, matrix: WeightMatrix, unstated: WeightFormat = WeightFormat.BF16
 ) -> dict[WeightFormat, int]:
     """How the copies of a matrix are stored: format -> copies in that format."""
-    usual = part_format(spec, matrix.part, unstated)
-    exceptions = [each for each in spec.stored if (each.part, each.matrix) == (matrix.part, matrix.name)]
-    if not exceptions:
-        return {usual: matrix.copies}
-    if not matrix.kinds:
-        return {exceptions[-1].format: matrix.copies}
-    per_layer = matrix.copies // sum(len(spec.kinds()[kind][1]) for kind in matrix.kinds)
+    layers = [layer for kind in matrix.kinds for layer in spec.kinds()[kind][1]]
+    if not layers or not any(each.layers for each in spec.stored):
+        return {format_in(spec, matrix, 0, unstated): matrix.copies}
     counts: dict[WeightFormat, int] = {}
-    for kind in matrix.kinds:
-        for layer in spec.kinds()[kind][1]:
-            stored = usual
-            for each in exceptions:
-                stored = each.format if not each.layers or layer in each.layers else stored
-            counts[stored] = counts.get(stored, 0) + per_layer
+    for layer in layers:
+        stored = format_in(spec, matrix, layer, unstated)
+        counts[stored] = counts.get(stored, 0) + matrix.copies // len(layers)
     return counts
 
 
