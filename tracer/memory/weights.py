@@ -202,7 +202,15 @@ def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ..
         else:
             found += _in_layers(scenario, share, matrix)
     order = list(WeightPart)
-    return tuple(sorted((each for each in found if each.count), key=lambda each: order.index(each.part)))
+    together: dict[tuple[object, ...], WeightShard] = {}
+    for each in sorted((each for each in found if each.count), key=lambda each: order.index(each.part)):
+        one = each.bytes // each.count
+        key = (each.part, each.name, each.rows, each.columns, each.held_by, each.why, each.padding, one)
+        old = together.get(key)
+        together[key] = (
+            each if old is None else replace(old, count=old.count + each.count, bytes=old.bytes + each.bytes)
+        )
+    return tuple(together.values())
 
 
 def layers_with(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> list[int]:

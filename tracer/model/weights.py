@@ -194,9 +194,9 @@ def _last_norm(spec: ModelSpec) -> Iterator[WeightMatrix]:
     """The norm before the output head."""
     if spec.final_norm:
         hidden = spec.need("hidden", _WHY)
-        yield WeightMatrix(WeightPart.NORMS, "last_norm", 1, hidden, 1, 1)
+        yield WeightMatrix(WeightPart.NORMS, "norm", 1, hidden, 1, 1)
         if spec.norm_bias:
-            yield _bias("last_norm_bias", hidden)
+            yield _bias("norm_bias", hidden)
 
 
 def _attention(attention: object, hidden: int) -> Iterator[WeightMatrix]:
