@@ -228,9 +228,18 @@ def test_a_config_that_is_no_table(config: object) -> None:
         ),
         ({"quant_method": "fp8", "weight_block_size": "128"}, "weight_block_size='128' is not a block size"),
         ({"quant_method": "fp8", "ignored_layers": "all"}, "ignored_layers='all' must be a list of texts"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]}, "repeats a group, which"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["re:*a"]}, "is no regular expression"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["*" * 9]}, "repeats more than 4 times"),
+        (
+            {"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]},
+            r"quantization_config=.* repeats a group, which",
+        ),
+        (
+            {"quant_method": "fp8", "modules_to_not_convert": ["re:*a"]},
+            r"quantization_config=.* is no regular expression",
+        ),
+        (
+            {"quant_method": "fp8", "modules_to_not_convert": ["*" * 9]},
+            r"quantization_config=.* repeats more than 4 times",
+        ),
     ],
 )
 def test_quantization_that_this_reader_cannot_count(quantization: object, message: str) -> None:

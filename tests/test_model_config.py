@@ -32,7 +32,7 @@ from tracer.model.spec import ModelSpec
 
 
 def test_every_model_that_ships_reads_and_round_trips() -> None:
-    assert len(model_preset_names()) == 21
+    assert len(model_preset_names()) == 49
     for name in model_preset_names():
         spec = model_preset(name.upper())
         assert ModelSpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec

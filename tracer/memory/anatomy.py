@@ -1,4 +1,4 @@
-"""What a model is: its layers by kind, its parameters, bytes, K/V, states, FLOPs, and the meshes it admits."""
+"""What a model is: its layers by kind, parameters, bytes, K/V, states, FLOPs, and the sizes it admits."""
 
 from __future__ import annotations
 
@@ -103,7 +103,11 @@ class Anatomy:
 
     def admits(self) -> dict[str, list[int]]:
         """Sizes of tp, ep and (by heads) cp that divide what they cut, up to 128, 1,024 and 128."""
-        tp = [size for size in range(1, MOST_TP + 1) if all(_divides(kind, size) for kind, _ in self.spec.kinds())]
+        tp = [
+            size
+            for size in range(1, MOST_TP + 1)
+            if all(_divides(kind, size) for kind, _ in self.spec.kinds())
+        ]
         experts = {k.feed_forward.experts for k, _ in self.spec.kinds() if isinstance(k.feed_forward, MoeFfn)}
         whole = math.gcd(*experts) if experts else 1
         ep = [size for size in range(1, min(whole, MOST_EP) + 1) if whole % size == 0]
@@ -191,7 +195,9 @@ class Anatomy:
         for start in range(0, spec.layers, STRIP_WIDTH):
             lines.append(f"{start + 1:>5} {above[start : start + STRIP_WIDTH]}")
             lines.append(f"      {below[start : start + STRIP_WIDTH]}")
-        used = [f"{letter} {str(word).replace('_', ' ')}" for word, letter in _LETTERS.items() if letter in above]
+        used = [
+            f"{letter} {str(word).replace('_', ' ')}" for word, letter in _LETTERS.items() if letter in above
+        ]
         used += [f"{letter} {word}" for letter, word in _FFN_WORDS.items() if letter in below]
         return [*lines, "      " + ", ".join(used)]
 

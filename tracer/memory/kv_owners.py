@@ -206,8 +206,8 @@ class KvShare:
     """K/V that a rank keeps of one request: ``positions`` of it, each ``bytes_per_position``.
 
     ``bounded_bytes`` is what it keeps of a request whatever its length, once that is long: windows and
-    states. ``heads`` are its KV heads (none listed: the MLA latent), ``layers`` those of its stage. With decode
-    context parallelism the ranks of a DCP group keep the same heads and share the positions.
+    states. ``heads`` are its KV heads (none listed: the MLA latent), ``layers`` those of its stage. With
+    decode context parallelism the ranks of a DCP group keep the same heads and share the positions.
     """
 
     rank: int

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.model.layers import DenseFfn
 from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers
     model = scenario.model
     dense = _dense_between(model, first, last)
     moe = last - first + 1 - dense
+    if model.layer_kinds:
+        parts = [model.layer_kinds[layer - 1].feed_forward for layer in range(first, last + 1)]
+        dense = sum(isinstance(part, DenseFfn) for part in parts)
     own = tuple(
         (layer, placement)
         for layer, placement in scenario.layer_placements

@@ -121,8 +121,8 @@ def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) ->
         shape = (matrix.rows, width) if matrix.cut is Cut.INNER_COLUMNS else (width, matrix.columns)
     for (part, slots), count in sorted(counts.items()):
         shared = copies(reason, ("slots", slots), ("edp", edp))
-        for held in hold_by_format(scenario, share, matrix, shape, count, shared):
-            yield held if matrix.part is WeightPart.BIASES else replace(held, part=part)
+        for each in hold_by_format(scenario, share, matrix, shape, count, shared):
+            yield each if matrix.part is WeightPart.BIASES else replace(each, part=part)
 
 
 def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Counter[tuple[WeightPart, int]]:

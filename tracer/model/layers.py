@@ -497,7 +497,8 @@ class LayerKind:
             given["attention"] = _attention_from(f"{field}.attention", table["attention"])
         if "feed_forward" in table:
             given["feed_forward"] = _ffn_from(f"{field}.feed_forward", table["feed_forward"])
-        return _made(field, cls, given | _extras_from(field, table))
+        made: LayerKind = _made(field, cls, given | _extras_from(field, table))
+        return made
 
 
 def _attention_title(attention: Attention | None) -> str:

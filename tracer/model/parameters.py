@@ -35,7 +35,8 @@ class PartCount:
 class ParameterCount:
     """The parameters of a model by part; ``print`` shows the table and what it leaves out.
 
-    Multi-token-prediction layers are in none of the parts. ``active`` is what one token uses, embedding and output head included.
+    Multi-token-prediction layers are in none of the parts. ``active`` is what one token uses,
+    embedding and output head included.
     ``weight_bytes`` has the scales of block formats in it (``weight_format.stored_bytes``).
     """
 

@@ -39,7 +39,8 @@ MOST = {
 SIZE_EXAMPLES = {
     "hidden": 4096, "vocab": 128000, "heads": 32, "kv_heads": 8, "head_dim": 128, "v_head_dim": 128,
     "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
-    "positions": 1024, "dense_hidden": 14336, "experts": 32, "top_k": 2, "expert_hidden": 2048, "shared_hidden": 2048,
+    "positions": 1024, "dense_hidden": 14336, "experts": 32, "top_k": 2,
+    "expert_hidden": 2048, "shared_hidden": 2048,
     "expert_groups": 8, "top_groups": 4,
 }  # fmt: skip
 FORMAT_FIELDS = ("weights", "attention_weights", "dense_weights", "shared_weights", "expert_weights")

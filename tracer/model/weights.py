@@ -141,7 +141,7 @@ def layer_matrices(kind: LayerKind, hidden: int) -> Iterator[WeightMatrix]:
 def ffn_matrices(
     part: WeightPart, hidden: int, width: int, copies: int, used: int, *, gated: bool = True
 ) -> Iterator[WeightMatrix]:
-    """The matrices of an FFN: ``[width, hidden]`` (twice where it is gated: SwiGLU) and ``[hidden, width]``."""
+    """The matrices of an FFN: ``[width, hidden]`` (twice where it is gated) and ``[hidden, width]``."""
     if gated:
         yield WeightMatrix(part, "gate", width, hidden, copies, used, Cut.INNER_ROWS)
     yield WeightMatrix(part, "up", width, hidden, copies, used, Cut.INNER_ROWS)

@@ -137,13 +137,14 @@ _EVERYWHERE = listed(everywhere=True)
 
 FAMILIES: tuple[Family, ...] = (
     # dense, gated
-    Family(("llama", "arcee_llama"), "Llama", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias"),
+    Family(("llama",), "Llama", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias"),
            dense(bias="mlp_bias"))),
     Family(("qwen2",), "Qwen2", layer(heads(qkv_bias=True), dense())),
     Family(("qwen3", "qwen3_vl_text", "qwen3_vl"), "Qwen3|Qwen3VL",
            layer(heads(head_dim_needed=True, qk_norm=HEAD, qkv_bias="attention_bias",
                        out_bias="attention_bias"), dense())),
-    Family(("mistral", "ministral", "ministral3"), "Mistral|Ministral", layer(heads(windows=_EVERYWHERE), dense())),
+    Family(("mistral", "ministral", "ministral3"), "Mistral|Ministral",
+           layer(heads(windows=_EVERYWHERE), dense())),
     Family(("mimo",), "MiMoForCausalLM", layer(heads(qkv_bias="attention_bias"), dense()),
            assumed=("attention_bias means biases of q, k and v (the remote code is a Qwen2)",)),
     Family(("phi3",), "Phi3", layer(heads(windows=_EVERYWHERE, kv_needed=False), dense())),
@@ -162,7 +163,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(("olmo2", "olmo3"), "Olmo2|Olmo3", layer(heads(qk_norm=WIDE, qkv_bias="attention_bias",
            out_bias="attention_bias", windows=listed(every=4), kv_needed=False), dense())),
     Family(("gemma",), "GemmaForCausalLM", layer(heads(head_dim_needed=True), dense()), tied=True),
-    Family(("gemma2",), "Gemma2", layer(heads(head_dim_needed=True, windows=listed(every=2)), dense(), norms=4),
+    Family(("gemma2",), "Gemma2", layer(
+        heads(head_dim_needed=True, windows=listed(every=2)), dense(), norms=4),
            tied=True),
     Family(("gemma3_text", "gemma3"), "Gemma3", layer(
         heads(head_dim_needed=True, qk_norm=HEAD, kv_needed=False, windows=listed(
@@ -181,7 +183,8 @@ FAMILIES: tuple[Family, ...] = (
            kv_needed=False, windows=listed(every=4, pattern_key="sliding_window_pattern")), dense(), norms=1),
            tied=True),
     Family(("exaone4",), "Exaone4", layer(heads(qk_norm=HEAD, windows=listed(every=4)), dense())),
-    Family(("stablelm",), "StableLm", layer(heads(qkv_bias="use_qkv_bias"), dense(), norm_bias=True), _norm_bias),
+    Family(("stablelm",), "StableLm", layer(heads(qkv_bias="use_qkv_bias"), dense(), norm_bias=True),
+           _norm_bias),
     # dense, plain
     Family(("gpt2",), "GPT2", layer(heads(qkv_bias=True, out_bias=True, kv_needed=False),
            dense(gated=False, bias=True, times=4), norm_bias=True), special.gpt2_ends, tied=True),
@@ -282,9 +285,11 @@ FAMILIES: tuple[Family, ...] = (
            defaults={"scoring_func": "sigmoid", "topk_method": "noaux_tc"}),
     Family(("glm4_moe_lite",), "Glm4MoeLite", layer(latent(), _DEEPSEEK_FFN), _grouped,
            defaults={"scoring_func": "sigmoid", "topk_method": "noaux_tc"}),
-    Family(("deepseek_v4", "deepseek_ref"), "DeepseekV4", special.deepseek_v4_layer, special.deepseek_v4_ends),
+    Family(("deepseek_v4", "deepseek_ref"), "DeepseekV4", special.deepseek_v4_layer,
+           special.deepseek_v4_ends),
     Family(("kimi_linear", "kimi_k3"), "Kimi", special.kimi_linear_layer, special.kimi_linear_ends),
-    Family(("bailing_hybrid", "bailing_moe_linear_v2"), "BailingHybrid|BailingMoeLinear|BailingMoeV2_5", special.bailing_layer,
+    Family(("bailing_hybrid", "bailing_moe_linear_v2"), "BailingHybrid|BailingMoeLinear|BailingMoeV2_5",
+           special.bailing_layer,
            routing(_SIGMOID, groups=True, group_key="num_expert_group")),
     Family(("bailing_moe", "bailing_moe_v2"), "BailingMoe", special.bailing_moe_layer,
            routing(_SIGMOID, groups=True)),

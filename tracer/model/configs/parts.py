@@ -51,7 +51,8 @@ STATE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 4}
 LAYER_TYPES = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding",
     "chunked_attention": "chunked", "linear_attention": "linear", "mamba": "mamba", "mamba2": "mamba",
-    "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "indexed_attention": "full", "minimax_m3_sparse": "sparse",
+    "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "indexed_attention": "full",
+    "minimax_m3_sparse": "sparse",
     "compressed_sparse_attention": "compressed", "heavily_compressed_attention": "heavily_compressed",
 }  # fmt: skip
 
@@ -115,7 +116,7 @@ def layer_types(keys: ConfigKeys, allowed: frozenset[str] | None = None) -> tupl
 
 
 def listed(*, every: int | None = None, pattern_key: str | None = None, everywhere: bool = False) -> Windows:
-    """Windows by ``layer_types``; where it is absent by ``sliding_window``, in all layers or all but each nth.
+    """Windows by ``layer_types``; where it is absent by ``sliding_window``, in all layers or some.
 
     ``everywhere``: a ``sliding_window`` alone means every layer. ``pattern_key`` states n, ``every`` is its
     default: each nth layer is full. Without any of them the layers are full.

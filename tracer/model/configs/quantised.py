@@ -36,7 +36,8 @@ _ALGORITHMS = {
     "FP8_PB_WO": WeightFormat.FP8_BLOCK128, "FP8_BLOCK_SCALES": WeightFormat.FP8_BLOCK128,
     "FP8_PER_CHANNEL_PER_TOKEN": WeightFormat.FP8_CHANNEL, "MXFP8": WeightFormat.MXFP8,
     "MXFP4": WeightFormat.MXFP4, "W4A8_MXFP4_FP8": WeightFormat.MXFP4, "W4A16_MXFP4": WeightFormat.MXFP4,
-    "W4A16_AWQ": WeightFormat.INT4_G128, "W4A8_AWQ": WeightFormat.INT4_G128, "INT4_AWQ": WeightFormat.INT4_G128,
+    "W4A16_AWQ": WeightFormat.INT4_G128, "W4A8_AWQ": WeightFormat.INT4_G128,
+    "INT4_AWQ": WeightFormat.INT4_G128,
     "W8A16": WeightFormat.INT8_CHANNEL, "INT8_SQ": WeightFormat.INT8_CHANNEL,
     "W8A8_SQ_PER_CHANNEL": WeightFormat.INT8_CHANNEL, "INT8": WeightFormat.INT8_CHANNEL,
 }  # fmt: skip

@@ -23,6 +23,7 @@ from tracer.model.layers import (
     LinearAttention,
     Mamba2,
     MoeFfn,
+    QkNorm,
 )
 from tracer.model.spec import MAX_LAYERS, ModelSpec
 
@@ -114,15 +115,16 @@ def _json(path: Path) -> object:
     fix = "give the path of a config.json"
     try:
         size = path.stat().st_size
-        if size > MAX_CONFIG_BYTES:
-            rule = f"has {size:,} bytes; a config has at most {MAX_CONFIG_BYTES:,}"
-            raise ConfigError("model.config", str(path), rule, fix)
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8") if size <= MAX_CONFIG_BYTES else None
+        if text is not None:
+            return json.loads(text)
     except OSError as error:
         raise ConfigError("model.config", str(path), f"cannot be read ({error.strerror})", fix) from error
     except (ValueError, RecursionError) as error:
         rule = f"is not a JSON file ({type(error).__name__})"
         raise ConfigError("model.config", str(path), rule, fix) from error
+    rule = f"has {size:,} bytes; a config has at most {MAX_CONFIG_BYTES:,}"
+    raise ConfigError("model.config", str(path), rule, fix)
 
 
 def _check_depth(config: object) -> None:
@@ -174,6 +176,7 @@ def _main_sizes(kinds: tuple[LayerKind, ...]) -> dict[str, Any]:
 
 
 def _attention_sizes(main: object) -> dict[str, Any]:
+    names: tuple[str, ...]
     if isinstance(main, HeadAttention):
         names = ("heads", "kv_heads", "head_dim", "v_head_dim", "qkv_bias", "out_bias", "qk_norm")
         return {name: getattr(main, name) for name in names}
@@ -276,10 +279,13 @@ def _spec(values: dict[str, Any], kinds: tuple[LayerKind, ...], keys: ConfigKeys
     Where its sizes alone describe every layer, ``layer_kinds`` stays empty.
     """
     try:
-        flags = {name: values.pop(name, False) for name in ("qkv_bias", "out_bias")}
+        flags: dict[str, Any] = {name: values.pop(name, False) for name in ("qkv_bias", "out_bias")}
         qk_norm = values.pop("qk_norm", "none")
         ffns = [kind.feed_forward for kind in kinds if kind.feed_forward is not None]
-        alike = {"gated": all(each.gated for each in ffns), "ffn_bias": all(each.bias for each in ffns)}
+        alike: dict[str, Any] = {
+            "gated": all(each.gated for each in ffns),
+            "ffn_bias": all(each.bias for each in ffns),
+        }
         simple = ModelSpec(**values, **flags, **alike, qk_norm=qk_norm)
         if _describes(simple, kinds):
             return simple
@@ -289,5 +295,11 @@ def _spec(values: dict[str, Any], kinds: tuple[LayerKind, ...], keys: ConfigKeys
             raise
         raise ConfigError(keys.field(key), error.got, error.rule, error.fix) from error
     return replace(
-        simple, layer_kinds=kinds, qkv_bias=False, out_bias=False, qk_norm="none", gated=True, ffn_bias=False
+        simple,
+        layer_kinds=kinds,
+        qkv_bias=False,
+        out_bias=False,
+        qk_norm=QkNorm.NONE,
+        gated=True,
+        ffn_bias=False,
     )

@@ -266,7 +266,7 @@ def step3_layer(keys: ConfigKeys, index: int) -> LayerKind:
     if attention.window is not None and keys.has("attention_other_setting"):
         other = keys.nested("attention_other_setting")
         names = {"heads": "num_attention_heads", "kv_heads": "num_attention_groups", "head_dim": "head_dim"}
-        given: dict[str, int] = {size: other.size(key) for size, key in names.items() if other.has(key)}
+        given: dict[str, Any] = {size: other.size(key) for size, key in names.items() if other.has(key)}
         attention = replace(attention, **given, v_head_dim=given.get("head_dim", attention.v_head_dim))
     feed = moe(
         experts=("moe_num_experts", "num_experts", "num_local_experts"),
@@ -391,13 +391,13 @@ def nas_layer(keys: ConfigKeys, index: int) -> LayerKind:
     blocks = keys.per_layer("block_configs", layer_count(keys))
     block = ConfigKeys(blocks[index], f"{keys.path}.block_configs")
     attend, feed = block.nested("attention"), block.nested("ffn")
-    for part in (attend, feed):
-        if part.switch("replace_with_linear"):
+    for table in (attend, feed):
+        if table.switch("replace_with_linear"):
             rule = "is not a part this reader counts"
-            raise ConfigError(part.field("replace_with_linear"), True, rule, "give the sizes in [model]")
+            raise ConfigError(table.field("replace_with_linear"), True, rule, "give the sizes in [model]")
     count, hidden = heads_of(keys), hidden_of(keys)
     size = head_size(keys)
-    attention = None
+    attention: HeadAttention | None = None
     if not attend.switch("no_op"):
         group = attend.size("n_heads_in_group", high=count)
         bias = keys.switch("attention_bias")
@@ -405,7 +405,7 @@ def nas_layer(keys: ConfigKeys, index: int) -> LayerKind:
             type=AttentionType.FULL, heads=count, kv_heads=count // group, head_dim=size, v_head_dim=size,
             qkv_bias=bias, out_bias=bias,
         )  # fmt: skip
-    part = None
+    part: DenseFfn | None = None
     if not feed.switch("no_op"):
         width = int(2 * feed.number("ffn_mult") * hidden / 3)
         part = DenseFfn(width=-(-width // 256) * 256)
@@ -438,7 +438,7 @@ def longcat_layer(keys: ConfigKeys, index: int) -> LayerKind:
 
 
 def longcat_ends(keys: ConfigKeys) -> dict[str, Any]:
-    """Softmax scores with a correction, over experts and identity experts; the dense FFN is the shared one."""
+    """Softmax scores with a correction, over experts and identity experts; the dense FFN is shared."""
     keys.warn("each LongCat layer reads as two: attention and FFN twice, experts beside the first FFN")
     keys.warn("identity experts have no weights; how often they are picked is not modelled")
     return {"router": RouterKind.SOFTMAX_TOPK, "shared_experts": 1}
@@ -490,10 +490,7 @@ def kimi_linear_layer(keys: ConfigKeys, index: int) -> LayerKind:
     """Kimi delta attention, or MLA; K3 adds a latent for the experts, gates and attention residuals."""
     gate = Gate.ELEMENT if keys.switch("mla_use_output_gate") else Gate.NONE
     full = latent(bias=False, gate=gate)
-    if _is_kimi_linear(keys, index):
-        attention = kda()(keys, index)
-    else:
-        attention = full(keys, index)
+    attention = (kda() if _is_kimi_linear(keys, index) else full)(keys, index)
     narrow = keys.whole("routed_expert_hidden_size")
     feed = moe(
         experts=("num_experts", "num_local_experts"),
