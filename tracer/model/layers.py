@@ -110,6 +110,7 @@ class HeadAttention:
 
     ``shared_kv``: the layer reads the K/V of an earlier layer and has none of its own.
     ``keys_as_values``: there is no value projection; values are made from the keys' (both are cached).
+    ``q_rank``: queries come from a latent of that size, through a norm (Step-3; 0: straight).
     ``index_heads`` and ``index_dim`` describe an indexer that picks blocks of keys (MiniMax-M3).
     """
 
@@ -128,6 +129,7 @@ class HeadAttention:
     gate: Gate = Gate.NONE
     shared_kv: bool = False
     keys_as_values: bool = False
+    q_rank: int = 0
     index_heads: int = 0
     index_dim: int = 0
     extras: tuple[Extra, ...] = ()
@@ -481,7 +483,7 @@ class LayerKind:
             part = getattr(self, name)
             if part is not None:
                 table[name] = _part_table(part)
-        return table | ({"extras": _extras_table(self.extras)} if self.extras else {})
+        return table | ({"extras": extras_table(self.extras)} if self.extras else {})
 
     @classmethod
     def from_dict(cls, field: str, value: object) -> LayerKind:
@@ -525,7 +527,7 @@ def _part_table(part: Any) -> dict[str, Any]:
         value = getattr(part, each.name)
         if value == each.default and each.name != "type":
             continue
-        table[each.name] = _extras_table(value) if each.name == "extras" else _plain(value)
+        table[each.name] = extras_table(value) if each.name == "extras" else _plain(value)
     return table
 
 
@@ -533,20 +535,29 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-def _extras_table(extras: tuple[Extra, ...]) -> list[list[object]]:
+def extras_table(extras: tuple[Extra, ...]) -> list[list[object]]:
+    """JSON values of extra weights."""
     return [[str(each.part), each.name, each.rows, each.columns] for each in extras]
 
 
 def _extras_from(field: str, table: Mapping[str, object]) -> dict[str, Any]:
-    if "extras" not in table:
-        return {}
+    return {"extras": extras_from(f"{field}.extras", table["extras"])} if "extras" in table else {}
+
+
+def extras_from(field: str, value: object) -> tuple[Extra, ...]:
+    """Extra weights from a list of them, or of ``[part, name, rows, columns]``.
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if isinstance(value, tuple) and all(isinstance(each, Extra) for each in value):
+        return value
     rule, fix = "must be a list of [part, name, rows, columns]", "write [['attention', 'name', 1, 64]]"
-    value = table["extras"]
     if not isinstance(value, list | tuple) or not all(
         isinstance(each, list | tuple) and len(each) == 4 and isinstance(each[1], str) for each in value
     ):
-        raise ConfigError(f"{field}.extras", value, rule, fix)
-    return {"extras": tuple(Extra(*each) for each in value)}
+        raise ConfigError(field, value, rule, fix)
+    return tuple(Extra(*each) for each in value)
 
 
 def _attention_from(field: str, value: object) -> Attention:

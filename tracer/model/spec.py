@@ -22,7 +22,17 @@ from tracer.errors import (
 )
 from tracer.model.layer_runs import layer_kinds_from, layer_kinds_table
 from tracer.model.layers import AttentionType as Type
-from tracer.model.layers import DenseFfn, Extra, HeadAttention, LatentAttention, LayerKind, MoeFfn, QkNorm
+from tracer.model.layers import (
+    DenseFfn,
+    Extra,
+    HeadAttention,
+    LatentAttention,
+    LayerKind,
+    MoeFfn,
+    QkNorm,
+    extras_from,
+    extras_table,
+)
 from tracer.model.router_kind import RouterKind
 from tracer.model.stored_as import StoredAs, stored_from, stored_table
 from tracer.model.weight_format import WeightFormat
@@ -169,7 +179,7 @@ class ModelSpec:
         if self.stored:
             table["stored"] = stored_table(self.stored)
         if self.extras:
-            table["extras"] = [[str(e.part), e.name, e.rows, e.columns] for e in self.extras]
+            table["extras"] = extras_table(self.extras)
         return table
 
     def kinds(self, why: str = "say what its layers are") -> tuple[tuple[LayerKind, tuple[int, ...]], ...]:
@@ -372,7 +382,7 @@ def _single_values(spec: ModelSpec) -> dict[str, object]:
     final["routed_scale"] = _if_given(spec, "routed_scale", partial(finite_number, at_most=MAX_SIZE))
     final["qk_norm"] = _word(spec, "qk_norm", QkNorm) or QkNorm.NONE
     final["layer_kinds"] = layer_kinds_from(spec.layer_kinds, spec.layers)
-    final["extras"] = tuple(each if isinstance(each, Extra) else Extra(*each) for each in spec.extras)
+    final["extras"] = extras_from("model.extras", spec.extras)
     final["stored"] = stored_from(spec.stored, spec.layers)
     final["left_out"] = _texts("model.left_out", spec.left_out)
     return final

@@ -221,7 +221,12 @@ def _heads(each: HeadAttention, hidden: int) -> Iterator[WeightMatrix]:
     """q, k, v and o of grouped-query attention, its biases, norms, sinks, gate and indexer."""
     heads, kv_heads = each.heads, each.kv_heads
     out = heads * each.v_head_dim
-    yield _attn("q", heads * each.head_dim, hidden, Cut.HEAD_ROWS, heads)
+    if each.q_rank:
+        yield _attn("q_a", each.q_rank, hidden)
+        yield _attn("q_b", heads * each.head_dim, each.q_rank, Cut.HEAD_ROWS, heads)
+        yield _norm("latent_norm", each.q_rank)
+    else:
+        yield _attn("q", heads * each.head_dim, hidden, Cut.HEAD_ROWS, heads)
     if not each.shared_kv:
         yield _attn("k", kv_heads * each.head_dim, hidden, Cut.KV_ROWS, kv_heads)
         if not each.keys_as_values:

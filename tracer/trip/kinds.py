@@ -82,7 +82,7 @@ def not_modelled(scenario: Scenario) -> list[str]:
         if any(isinstance(each, HeadAttention) and each.window for each in attention):
             found.append("windows: K/V and queries travel over cp as if every layer saw all tokens")
         if any(isinstance(each, CompressedAttention) for each in attention):
-            found.append("compressed attention over cp: a token's own entry travels, compressed ones do not")
+            found.append("compressed attention over cp: own entries travel, compressed ones do not")
         if any(isinstance(each, HeadAttention) and each.shared_kv for each in attention):
             found.append("layers that read another layer's K/V: they exchange none")
         if any(each.type is AttentionType.DSA for each in attention):
@@ -96,7 +96,7 @@ def not_modelled(scenario: Scenario) -> list[str]:
 
 
 def taken_as_alike(model: ModelSpec) -> list[str]:
-    """What figures that know one kind of attention say of a model with several; empty where they are exact."""
+    """What figures for one kind of attention say of a model with several; empty where they are exact."""
     kinds = {kind.attention for kind, _ in model.kinds()} if model.layer_kinds else set()
     types = sorted({"no attention" if each is None else str(each.type) for each in kinds})
     if not types or (len(kinds) == 1 and types == ["mla"]):

@@ -28,8 +28,14 @@ _UNKNOWABLE = (
     "hc_mult", "block_configs", "hybrid_override_pattern", "compress_ratios", "linear_attn_config", "expand",
     "time_mix_extra_dim", "rwkv_hidden_size", "conv_L_cache", "ssm_cfg", "state_size", "o_lora_rank",
     "num_kv_shared_layers", "hidden_size_per_layer_input", "sparse_attention_config", "attn_res_block_size",
+    "layer_group_size", "share_q_dim", "cross_attention_layers", "altup_num_inputs", "laurel_rank",
     "encoder_layers", "mlp_expansion", "moe_latent_size", "zero_expert_num", "routed_expert_hidden_size",
 )  # fmt: skip
+_OTHER_PARTS = (
+    "afmoe", "olmo_hybrid", "apertus", "nanochat", "vaultgemma", "cohere2_moe", "zaya", "bamba", "falcon_h1",
+    "jetmoe", "dbrx", "mpt", "bloom", "opt", "gptj", "gpt_bigcode", "hy_v4", "lfm2", "lfm2_moe", "jamba",
+)  # fmt: skip
+"""Families of transformers whose layers have parts that no key of their configs states."""
 _MIXERS = ("mamba_", "ssm_", "rwkv_", "conv_", "linear_", "attn_layer_")
 _FIX = "give the sizes that matter in [model] by hand"
 _REFUSED = "is not a family this reader knows, and its key {key!r} names a part that no other key describes"
@@ -44,6 +50,9 @@ def family_of_unknown(keys: ConfigKeys, model_type: str) -> Family:
         ConfigError: naming ``model_type`` and the key, for a part that cannot be known; or the key that
             does not say what is needed.
     """
+    if model_type in _OTHER_PARTS:
+        rule = "is not read: its layers have parts that no key of its config states"
+        raise ConfigError(keys.field("model_type"), model_type, rule, _FIX)
     known = _by_architecture(keys)
     if known is not None:
         keys.warn(

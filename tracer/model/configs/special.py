@@ -276,6 +276,22 @@ def step3_layer(keys: ConfigKeys, index: int) -> LayerKind:
     return LayerKind(attention=attention, feed_forward=feed(keys, index))
 
 
+def step3_mfa_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """Step-3: multi-matrix factorisation attention, queries through a low rank and one K/V head.
+
+    Source: the config.json of stepfun-ai/step3, whose language model has 316B parameters.
+    """
+    attention = heads()(keys, index)
+    assert isinstance(attention, HeadAttention)
+    attention = replace(attention, q_rank=keys.size("share_q_dim"))
+    feed = moe(
+        experts=("moe_num_experts", "num_experts"),
+        top_k=("moe_top_k", "num_experts_per_tok"),
+        shared=shared_key("share_expert_dim"),
+    )
+    return LayerKind(attention=attention, feed_forward=feed(keys, index))
+
+
 # Hunyuan, ERNIE, Granite
 
 
