@@ -284,7 +284,8 @@ def test_step3_has_queries_through_a_low_rank() -> None:
         "moe_layers_enum": ",".join(map(str, range(4, 60))), "torch_dtype": "bfloat16",
     }  # fmt: skip
     count = count_parameters(read_config({"model_type": "step3_vl", "text_config": text}).spec)
-    assert (round(count.total / 1e9), round(count.active / 1e9)) == (316, 38)
+    assert round(count.total / 1e9) == 316
+    assert 38e9 < count.active < 39e9
 
 
 @pytest.mark.parametrize("model_type", ["afmoe", "bamba"])

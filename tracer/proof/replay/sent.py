@@ -11,7 +11,7 @@ from tracer.scenario.plan import Contract, DispatchMode
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.maths import IntArray
+    from tracer.proof.replay.layer.maths import IntArray
     from tracer.scenario.scenario import Scenario
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tracer.proof.replay.experts import Jobs, run_jobs, slices_of
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.gates import gate, source_rows
-from tracer.proof.replay.rows import Rows
+from tracer.proof.replay.layer.experts import Jobs, run_jobs, slices_of
+from tracer.proof.replay.layer.gates import gate, source_rows
+from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.run import Parcel, stepped
 from tracer.proof.replay.sent import Place
 from tracer.scenario.plan import Contract, DispatchMode, Sp
