@@ -196,6 +196,9 @@ def check_replica_listable(scenario: Scenario) -> None:
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
     """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent."""
     model, each = scenario.model, BYTES[scenario.dtype.kv]
+    if model.layer_kinds and len({kind.attention for kind in model.layer_kinds}) == 1 and model.mla:
+        kind = model.layer_kinds[0]
+        return kv_bytes_of_layer(kind, scenario.dtype.kv) + index_bytes(kind)
     if model.mla:
         return model.kv_values_per_token * each
     return model.kv_values_per_token // model.need("kv_heads", "size K/V") * heads * each
