@@ -278,9 +278,10 @@ def test_a_family_that_is_not_known_is_read_by_its_keys_and_says_what_it_assumes
 def test_step3_has_queries_through_a_low_rank() -> None:
     """stepfun-ai/step3, text_config: 61 layers, 56 with 48 experts; 316B in the language model."""
     text: dict[str, object] = {
-        "model_type": "step3_text", "hidden_size": 7168, "intermediate_size": 18432, "num_attention_heads": 64,
-        "num_attention_groups": 1, "num_hidden_layers": 61, "vocab_size": 128815, "moe_intermediate_size": 5120,
-        "moe_num_experts": 48, "moe_top_k": 3, "share_expert_dim": 5120, "share_q_dim": 2048, "head_dim": 256,
+        "model_type": "step3_text", "hidden_size": 7168, "intermediate_size": 18432, "head_dim": 256,
+        "num_attention_heads": 64, "num_attention_groups": 1, "num_hidden_layers": 61,
+        "vocab_size": 128815, "moe_intermediate_size": 5120, "moe_num_experts": 48, "moe_top_k": 3,
+        "share_expert_dim": 5120, "share_q_dim": 2048,
         "moe_layers_enum": ",".join(map(str, range(4, 60))), "torch_dtype": "bfloat16",
     }  # fmt: skip
     count = count_parameters(read_config({"model_type": "step3_vl", "text_config": text}).spec)

@@ -106,6 +106,7 @@ class Fits:
             "free_bytes": self.usable_bytes - _occupied(held),
             "kv_bytes_per_token": held.kv_bytes_per_token,
             "kv_tokens": self.tokens_on(held),
+            "bounded_bytes_per_request": held.kv.bounded_bytes,
         }
 
     def __str__(self) -> str:
@@ -170,6 +171,7 @@ def fits_text(fits: Fits) -> str:
         "",
         f"fullest: GPU {fits.fullest.rank}: {_share(fits, fits.fullest)}",
         _verdict(fits),
+        *_bounded(fits),
         f"not counted: {NOT_COUNTED}" + _left_out(fits),
     ]
     return "\n".join(lines)
@@ -219,6 +221,18 @@ def _verdict(fits: Fits) -> str:
         f"fits: a replica keeps K/V of {fits.tokens_a_replica:,} tokens, {prompts:,} prompts of "
         f"{fits.scenario.token.prompt:,}; all {dp:,} replicas {fits.tokens_in_all:,}"
     )
+
+
+def _bounded(fits: Fits) -> list[str]:
+    """What a request keeps whatever its length, where the model has windows or states."""
+    size = fits.fullest.kv.bounded_bytes
+    if not size:
+        return []
+    prompt = fits.scenario.token.prompt
+    return [
+        f"K/V a token is of the layers that keep every token; windows and states take {format_bytes(size)} "
+        f"more per request of {prompt:,} tokens and GPU"
+    ]
 
 
 def _left_out(fits: Fits) -> str:

@@ -114,7 +114,7 @@ def kv_text(scenario: Scenario, position: int | None = None) -> str:
         f"replica {scenario.replica}"
     )
     columns = (
-        right("layers", 9, gap=0),
+        right("layers", 9 if owners.holdings[0].sizes is None else 12, gap=0),
         right("stage", 5),
         right("GPU", 7),
         left("KV heads", 12),
@@ -123,7 +123,9 @@ def kv_text(scenario: Scenario, position: int | None = None) -> str:
     )
     rows = [
         (
-            short_range(held.layers),
+            short_range(held.layers)
+            if held.sizes is None
+            else f"{len(held.sizes)} of {short_range(held.layers)}",
             held.stage,
             held.rank,
             short_range(held.heads) or "latent",

@@ -139,7 +139,8 @@ FAMILIES: tuple[Family, ...] = (
     # dense, gated
     Family(("llama",), "Llama", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias"),
            dense(bias="mlp_bias"))),
-    Family(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "Qwen2|Qwen2VL|Qwen2_5_VL",
+    Family(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
+           "Qwen2|Qwen2VL|Qwen2_5_VL",
            layer(heads(qkv_bias=True), dense())),
     Family(("qwen3", "qwen3_vl_text", "qwen3_vl"), "Qwen3|Qwen3VL",
            layer(heads(head_dim_needed=True, qk_norm=HEAD, qkv_bias="attention_bias",
