@@ -68,7 +68,7 @@ _FFN_NAMES = {
 }  # fmt: skip
 _ROUTERS = ("mlp.gate", "mlp.router", "block_sparse_moe.gate", "mixer.gate", "ffn.gate", "router.proj")
 _LATENT = {"latent_down": "mixer.fc1_latent_proj", "latent_up": "mixer.fc2_latent_proj"}
-MAX_PATTERN, MAX_REGEXES, MAX_LOOPS = 300, 64, 4
+MAX_PATTERN, MAX_REGEXES, MAX_LOOPS, MAX_GLOBS = 300, 32, 4, 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,17 @@ class Patterns:
         ConfigError: naming ``path``, for a regular expression that could take forever.
     """
 
-    __slots__ = ("_general", "_names", "_of_layer", "_prefixes", "_short")
+    __slots__ = ("_answers", "_general", "_named_layers", "_names", "_of_layer", "_prefixes", "_short")
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
         self._names: set[str] = set()
         self._short: set[str] = set()
         self._general: list[re.Pattern[str]] = []
         self._of_layer: dict[int, list[re.Pattern[str]]] = {}
+        globs = sum("*" in name for name in names)
+        if globs > MAX_GLOBS:
+            rule = f"has more than {MAX_GLOBS:,} patterns"
+            raise ConfigError(path, f"{globs:,} patterns", rule, "put them together")
         for name in names:
             if len(name) > MAX_PATTERN:
                 rule = f"has a name of {len(name):,} characters, and a module's has at most {MAX_PATTERN}"
@@ -140,6 +144,11 @@ class Patterns:
             prefix for prefix in _PREFIXES if re.search(rf"(?:^|\n){prefix}\.".replace(".l", r"\.l"), text)
         ]
         self._prefixes = tuple(found) or _PREFIXES[:1]
+        numbers = re.findall(r"(?:layers|h)\.(\d{1,6})\b", text)
+        self._named_layers = frozenset(map(int, numbers)) | frozenset(self._of_layer)
+        if any(re.search(r"\d", pattern.pattern) for pattern in self._general):
+            self._named_layers = frozenset(range(1 << 13))
+        self._answers: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         if len(self._general) > MAX_REGEXES:
             rule = f"has more than {MAX_REGEXES} patterns that name no layer"
             raise ConfigError(path, f"{len(self._general)} patterns", rule, "put them together")
@@ -166,6 +175,16 @@ class Patterns:
 
     def match(self, paths: ModulePaths) -> bool:
         """Whether any of a module's names is meant."""
+        if not self._names and not self._general and not self._of_layer:
+            return False
+        if paths.layer - 1 in self._named_layers:
+            return self._match(paths)
+        key = (paths.inside, paths.whole)
+        if key not in self._answers:
+            self._answers[key] = self._match(paths)
+        return self._answers[key]
+
+    def _match(self, paths: ModulePaths) -> bool:
         patterns = [*self._general, *self._of_layer.get(paths.layer - 1, ())]
         return any(self._one(path, patterns) for path in paths.under(self._prefixes))
 

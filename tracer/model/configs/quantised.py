@@ -45,7 +45,7 @@ _IGNORE_KEYS = (
     "modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "exclude",
     "llm_int8_skip_modules",
 )  # fmt: skip
-MAX_RULES = 1 << 17
+MAX_RULES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
