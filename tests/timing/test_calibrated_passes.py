@@ -73,6 +73,12 @@ def test_a_transfer_says_so() -> None:
     )
 
 
+def test_no_error_is_promised_for_another_makers_kernels() -> None:
+    found = pass_time(tracer.load_scenario("qwen3-235b"), hardware_preset("mi300x"))
+    assert found.error is None
+    assert any("whose maker's kernels are others; error unknown" in row.basis for row in pass_rows(found))
+
+
 def test_a_latent_attention_of_other_sizes_stays_at_peak() -> None:
     scenario = tracer.load_scenario("deepseek-v3-prefill-ep32")
     other = scenario.with_(model=replace(scenario.model, kv_lora_rank=256))
