@@ -24,6 +24,7 @@ from tracer.traffic.moe import dispatched_rows
 from tracer.traffic.traffic import CommVolume, comm_volume
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
+from tracer.trip.kinds import taken_as_alike
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
@@ -200,7 +201,7 @@ class PassTime:
         return (
             f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
             "picks, all replicas alike, nothing overlapped but the two tiers; norms, routing, embedding and "
-            "LM head left out"
+            "LM head left out" + "".join(f"; {text}" for text in taken_as_alike(self.traffic.scenario.model))
         )
 
     def to_dict(self) -> dict[str, Any]:
