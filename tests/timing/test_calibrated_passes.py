@@ -87,6 +87,14 @@ def test_a_latent_attention_of_other_sizes_stays_at_peak() -> None:
     assert core.seconds == core.floor_seconds
 
 
+def test_sparse_attention_is_not_timed_as_the_dense_block() -> None:
+    tables = tracer.load_scenario("deepseek-v3-prefill-ep32").to_dict()
+    sparse = tracer.Scenario.from_dict(tables | {"model": {"preset": "deepseek-v3.2"}})
+    rows = {row.name: row for row in pass_rows(pass_time(sparse, H100, tokens=4096))}
+    assert "attention block" not in rows
+    assert rows["attention core"].basis.startswith("peak")
+
+
 def test_a_named_profile_times_what_moves() -> None:
     report = time_report(tracer.load_scenario("six-cuts"), tokens=4096, profile="h800-deepep-normal")
     assert report.whole is not None
