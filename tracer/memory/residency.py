@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, left, text_table
 from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import positions_kept
-from tracer.memory.kv_owners import KvShare, kv_share
+from tracer.memory.kv_owners import KvShare, kv_share, tokens_in
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
 from tracer.scenario.plan import Contract, Sp
@@ -53,7 +53,7 @@ def fewest_experts(placement: Placement) -> int:
     return placement.experts // placement.ep
 
 
-NOT_COUNTED = "activations, communication buffers, biases, q/k norms and the framework's own memory"
+NOT_COUNTED = "activations, communication buffers and the framework's own memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class Residency:
 
         None where its memory is not known, or its stage has no layers and so keeps no K/V.
         """
-        if self.free_bytes is None or not self.kv_bytes_per_token:
+        if self.free_bytes is None or not self.kv.keeps_any:
             return None
-        return max(0, self.free_bytes) // self.kv_bytes_per_token
+        return tokens_in(max(0, self.free_bytes), self.kv)
 
     def to_dict(self) -> dict[str, Any]:
         """The residency as JSON values: the ``holds`` of ``tracer/data/schemas/rank.schema.json``."""

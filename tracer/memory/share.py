@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.model.layers import DenseFfn
 from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ class StageLayers:
     """The ``runs`` of layers (from 1, ascending) of a stage, counted by kind.
 
     ``own`` are the MoE layers that have a slot table of their own; ``common`` is the placement of the
-    others, None where there are none. The embedding is on stage 0, the LM head where the last chunk is.
+    others, None where there are none. ``kinds`` counts the layers of each kind of ``model.kinds``, empty
+    where the layers differ by nothing but dense or MoE. The embedding is on stage 0, the LM head where the
+    last chunk is.
     """
 
     stage: int
@@ -30,11 +33,12 @@ class StageLayers:
     common: Placement | None
     own: tuple[tuple[int, Placement], ...]
     has_head: bool
+    kinds: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
         """Number of layers."""
-        return self.dense + self.moe
+        return sum(map(len, self.runs))
 
     @property
     def placements(self) -> tuple[tuple[Placement, int], ...]:
@@ -48,6 +52,7 @@ class StageLayers:
         return (
             self.dense,
             self.moe,
+            self.kinds,
             tuple((layer - self.runs[0].start, placement) for layer, placement in self.own),
             self.stage == 0,
             self.has_head,
@@ -64,13 +69,26 @@ def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     model, runs = scenario.model, scenario.stage_runs[stage]
     dense = sum(_dense_between(model, run.start, run.stop - 1) for run in runs)
     moe = scenario.stage_layers[stage] - dense
+    if model.layer_kinds:
+        parts = [model.layer_kinds[layer - 1].feed_forward for run in runs for layer in run]
+        dense = sum(isinstance(part, DenseFfn) for part in parts)
     own = tuple(
         (layer, placement)
         for layer, placement in scenario.layer_placements
         if any(layer in run for run in runs) and model.is_moe(layer)
     )
     common = scenario.placement if moe > len(own) else None
-    return StageLayers(stage, runs, dense, moe, common, own, stage == scenario.head_stage)
+    kinds = (
+        tuple(sum(_between(layers, run) for run in runs) for _, layers in model.kinds())
+        if model.layer_kinds
+        else ()
+    )
+    return StageLayers(stage, runs, dense, moe, common, own, stage == scenario.head_stage, kinds)
+
+
+def _between(layers: Sequence[int], run: range) -> int:
+    """How many of some ascending layers are in a run."""
+    return bisect_right(layers, run.stop - 1) - bisect_left(layers, run.start)
 
 
 def _dense_between(model: ModelSpec, first: int, last: int) -> int:

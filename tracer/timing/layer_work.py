@@ -16,6 +16,7 @@ from tracer.timing.operators import (
     expert_load,
     expert_operator,
     ffn_operator,
+    has_dense_ffn,
 )
 from tracer.traffic.moe import dispatched_rows
 
@@ -48,7 +49,7 @@ def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWo
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     dense: tuple[Operator, ...] = ()
-    if model.moe_layers < model.layers:
+    if has_dense_ffn(model):
         split = scenario.dense_tp
         own = batch.tokens / (parts * cp * (tp // split))
         dense = (ffn_operator(model, WeightPart.DENSE, own, split, unstated),)

@@ -12,6 +12,7 @@ from tracer.scenario.plan import Contract, DecodeAttention, Embedding, Sp
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
+from tracer.trip.kinds import has_ffn, has_kv, mixes_tokens
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -73,8 +74,10 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
         for layer in chunk.layers:
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
-            yield from _attention(scenario, where, after_kv, meet)
-            yield from _feed_forward(scenario, after_kv)
+            if mixes_tokens(model, layer):
+                yield from _attention(scenario, where, after_kv, meet)
+            if has_ffn(model, layer):
+                yield from _feed_forward(scenario, after_kv)
         if onward not in (None, stage):
             done = chunk.layers.stop - 1
             where = Where(done, stage, rider.position, home, Part.PIPELINE, to_stage=onward)
@@ -126,7 +129,8 @@ def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
 def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
     if _tp(scenario) > 1 and _split_tokens(scenario):
         yield hops.all_gather, where
-    yield from meet(scenario, where)
+    if has_kv(scenario.model, where.layer):
+        yield from meet(scenario, where)
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
 

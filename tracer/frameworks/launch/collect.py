@@ -15,8 +15,9 @@ from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
+from tracer.frameworks.launch.recipes import recipe_of
 from tracer.frameworks.launch.result import Launch, Process
-from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
+from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
 from tracer.frameworks.launch.slurm import slurm_options
@@ -25,6 +26,7 @@ from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import FRAMEWORKS
+from tracer.frameworks.unread import Unread
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
@@ -156,6 +158,9 @@ class Collector:
                 differs = difference(one, two, values)
                 if differs:
                     raise _branching(words, differs)
+                if other_model(one, two):
+                    # The mesh holds; no model is made of one way that the branch may not take.
+                    first = [replace(each, model=_undecided_model(words)) for each in ways[0]]
         self.processes += first
 
     def _under_tasks(self, before: int, outer: Unwrapped) -> None:
@@ -202,6 +207,7 @@ class Collector:
         process = Process(
             program.framework, tuple(words), _texts(found.env), found.counts, found.launcher, role, tables,
             config="" if tables is not None else config, adapter=program.adapter,
+            model=recipe_of(found.name, words) if program.adapter == "nemo" else "",
         )  # fmt: skip
         if pod is not None:
             process = in_pods(process, pod)
@@ -231,7 +237,9 @@ class Collector:
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
             notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
-            self.processes += [replace(one, notes=(*one.notes, *notes)) for one in found]
+            self.processes += [
+                replace(one, notes=(*one.notes, *notes), model=one.model or process.model) for one in found
+            ]
             return
         elif process.adapter == "disaggregated":
             self._say("trtllm-serve disaggregated")
@@ -384,12 +392,19 @@ class Collector:
 
 def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
     """A remark about a recipe or a Hydra file that gives what the overrides do not."""
-    for word in words:
-        name, _, value = word.partition("=")
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        value = value if equals else "".join(words[place + 1 : place + 2])
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)
     return ()
+
+
+def _undecided_model(words: Sequence[str]) -> Unread:
+    """The model of a launch that a branch gives one of several."""
+    names = dict.fromkeys(name for word in words if isinstance(word, Undecided) for name in word.missing)
+    return Unread("decided by a branch", tuple(names))
 
 
 def _branching(words: Sequence[str], differs: str) -> ConfigError:
