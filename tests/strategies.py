@@ -97,7 +97,8 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     _choose(draw, mesh, "tp_algo", ["direct", "ring"])
     _choose(draw, mesh, "embedding", ["replicated", "vocab_parallel"])
     _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
-    _choose(draw, mesh, "shared_tp", [False, True])
+    merges = contract == "tp" or (contract == "ag_rs" and mesh.get("ep", 1) * mesh.get("etp", 1) == stage)
+    _choose(draw, mesh, "shared_tp", [False, True, "own", *(["merged"] if merges else [])])
     if draw(st.booleans(), label="dense_tp=1"):
         mesh["dense_tp"] = 1
     if sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
@@ -289,7 +290,11 @@ def world_size(mesh: Scenario) -> int:
 @st.composite
 def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
     """How many shared experts are served as routed ones: none, or all of them, then as wide as the routed."""
-    if not model.get("shared_experts") or mesh.get("shared_tp") or not draw(st.booleans()):
+    if (
+        not model.get("shared_experts")
+        or mesh.get("shared_tp") not in (None, False, "whole")
+        or not draw(st.booleans())
+    ):
         return 0
     mesh["shared_routed"] = True
     model["shared_hidden"] = model["shared_experts"] * model["expert_hidden"]

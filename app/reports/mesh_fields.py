@@ -76,7 +76,7 @@ def _plan() -> list[Field]:
         _choice("tp_algo", "TP collectives", "straight to each, or round a ring"),
         _choice("landing", "Prompt over CP", "zigzag balances causal work"),
         _choice("embedding", "Embedding", "whole on each GPU, or cut by vocabulary"),
-        Field("mesh.shared_tp", "Shared expert cut over TP", "flag"),
+        _choice("shared_tp", "Shared expert over TP", "whole, sliced with hops of its own, or merged"),
     ]
 
 

@@ -141,7 +141,7 @@ class _Walker:
 
     def moe_ffn(self) -> None:
         contract = self.options.get("contract", "ep")
-        if self.options.get("shared_tp", False) and self.scenario["model"].get("shared_experts"):
+        if self.options.get("shared_tp") in (True, "own") and self.scenario["model"].get("shared_experts"):
             self.sliced_block()
         if contract == "tp":
             self.sliced_block()

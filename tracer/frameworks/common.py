@@ -27,6 +27,12 @@ def check_heads(request: Request, dest: str, tp: int, rule: str, heads: int | No
         raise Refusal(dest, rule.format(heads=heads, tp=tp))
 
 
+def shared_expert(request: Request, tp: int, word: str) -> dict[str, object]:
+    """The plan's key for a shared expert under TP, where there is TP and the model may have one."""
+    has_none = request.model is not None and not request.model.shared_experts
+    return {} if tp == 1 or has_none else {"shared_tp": word}
+
+
 def linear(
     experts: int | None, ep: int, dest: str, rule: str, mend: tuple[str, ...] = ()
 ) -> Placement | None:

@@ -15,6 +15,8 @@ from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.shell_lines import LaunchLine, read_lines
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.scenario.deployment import merges_over_tp
+from tracer.scenario.plan import SharedTp
 from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
@@ -194,11 +196,12 @@ def _read(known: Framework, request: Request) -> Reading:
 
 def _scenario(reading: Reading, request: Request, known: Framework) -> BareScenario:
     """The same mesh as a scenario of this engine."""
+    mesh = reading.mesh_table()
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
         "cluster": {"gpus_per_node": request.gpus_per_node},
-        "mesh": reading.mesh_table(),
+        "mesh": mesh,
     }
     if request.model is not None:
         tables["model"] = request.model.to_dict()
@@ -207,7 +210,12 @@ def _scenario(reading: Reading, request: Request, known: Framework) -> BareScena
         tables["placement"] = {"kind": placement.kind, "remainder": placement.remainder} | (
             {} if placement.slots is None else {"slots": list(placement.slots)}
         )
-    return BareScenario.from_dict(tables)
+    if mesh.get("shared_tp") != "merged":
+        return BareScenario.from_dict(tables)
+    # Where our groups have no reduction over TP to join, the same slices are summed by a hop of their own.
+    own = BareScenario.from_dict(tables | {"mesh": mesh | {"shared_tp": "own"}})
+    merges = merges_over_tp(own.plan.contract, own.mesh)
+    return own.with_(plan=replace(own.plan, shared_tp=SharedTp.MERGED)) if merges else own
 
 
 def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:

@@ -172,7 +172,7 @@ def _shared(scenario: Scenario, layers: StageLayers, tp: int) -> range | None:
     plan = scenario.plan
     if not scenario.model.shared_experts or plan.shared_routed:
         return None
-    parts, index = (scenario.mesh.tp, tp) if plan.shared_tp else (1, 0)
+    parts, index = (scenario.mesh.tp, tp) if plan.slices_shared else (1, 0)
     return _width(scenario, "shared_hidden", layers.moe, parts, index)
 
 

@@ -226,7 +226,7 @@ def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Itera
 
 
 def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    parts = scenario.mesh.tp if scenario.plan.shared_tp else 1
+    parts = scenario.mesh.tp if scenario.plan.slices_shared else 1
     yield from _ffn(scenario, matrix, share.shared_hidden, share.layers.moe, parts)
 
 

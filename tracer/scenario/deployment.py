@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tracer.errors import ConfigError, divisors, listed
 from tracer.model.dtype import Dtypes
 from tracer.scenario.placement import Placement
-from tracer.scenario.plan import Contract, DecodeAttention, Plan
+from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -85,6 +85,8 @@ class Deployment(BareDeployment):
         BareDeployment.__post_init__(self)
         _check_dcp(self.plan, self.mesh, self.model)
         _check_heads(self.model, self.mesh)
+        if self.model.shared_experts and self.model.moe_layers:
+            _check_merged(self.plan, self.mesh)
         experts = (
             placed_experts(self.model, self.plan) if self.model.experts or self.plan.shared_routed else 0
         )
@@ -252,6 +254,34 @@ def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
             f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
             f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
         )
+
+
+def _check_merged(plan: Plan, mesh: Mesh) -> None:
+    """Partial sums of a shared expert need a reduction that all ranks of a TP group take part in."""
+    if plan.shared_tp is not SharedTp.MERGED or merges_over_tp(plan.contract, mesh):
+        return
+    raise ConfigError(
+        "mesh.shared_tp",
+        "merged",
+        "adds a shared expert's partial sums to a reduction over the TP group, and contract "
+        f"{str(plan.contract)!r} has none here",
+        "try shared_tp = 'own', or 'whole'",
+    )
+
+
+def merges_over_tp(contract: Contract, mesh: Mesh) -> bool:
+    """Whether a MoE block has a reduction over each TP group that partial sums can join.
+
+    Contract tp reduces over TP itself; ag_rs returns partial rows from the whole dispatch group, which
+    holds the TP group when edp is outside tp, or tp outside edp. Dispatch to picked experts, and pulled
+    weights, reduce nothing over TP.
+    """
+    if contract is Contract.TP or mesh.tp == 1:
+        return True
+    if contract is not Contract.AG_RS or mesh.edp == 1:
+        return contract is Contract.AG_RS
+    outside, inside = mesh.expert.stride_of("edp"), mesh.position(mesh.dense.stride_of("tp"))
+    return outside % (inside * mesh.tp) == 0 or inside % (outside * mesh.edp) == 0
 
 
 def _check_heads(model: ModelSpec, mesh: Mesh) -> None:

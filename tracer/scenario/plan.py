@@ -47,6 +47,19 @@ class TpAlgo(StrEnum):
     RING = "ring"
 
 
+class SharedTp(StrEnum):
+    """What a TP group does with a shared expert.
+
+    ``WHOLE``: each rank that holds the token runs all of it. ``OWN``: sliced over the group, with an
+    all-gather and a reduce-scatter of its own (Megatron). ``MERGED``: sliced, its partial sums added to
+    those of the routed experts before the one reduction that the block has anyway (vLLM, SGLang).
+    """
+
+    WHOLE = "whole"
+    OWN = "own"
+    MERGED = "merged"
+
+
 class Embedding(StrEnum):
     """Whether every TP rank has the whole embedding, or a slice of the vocabulary."""
 
@@ -75,6 +88,7 @@ CHOICES: dict[str, type[StrEnum]] = {
     "dispatch": DispatchMode,
     "contract": Contract,
     "tp_algo": TpAlgo,
+    "shared_tp": SharedTp,
     "embedding": Embedding,
     "landing": PromptCut,
     "decode_attention": DecodeAttention,
@@ -88,6 +102,7 @@ class Plan:
 
     A word may be given as text; it is kept as the member of its enum. ``dense_tp`` is None for the mesh's
     tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly.
+    ``shared_tp`` is read from true and false too, as ``own`` and ``whole``.
     ``shared_routed`` serves the shared experts as routed ones that every token picks: they take slots of
     their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2). ``dcp`` ranks of a TP group that
     hold the same KV head share its tokens, ``dcp_interleave`` consecutive ones at a time (vLLM's decode
@@ -103,7 +118,7 @@ class Plan:
     contract: Contract = Contract.EP
     tp_algo: TpAlgo = TpAlgo.DIRECT
     dense_tp: int | None = None
-    shared_tp: bool = False
+    shared_tp: SharedTp = SharedTp.WHOLE
     shared_routed: bool = False
     embedding: Embedding = Embedding.REPLICATED
     landing: PromptCut = PromptCut.ZIGZAG
@@ -113,15 +128,16 @@ class Plan:
     dcp_interleave: int = 1
 
     def __post_init__(self) -> None:
+        if isinstance(self.shared_tp, bool):  # how files before the three words said it
+            object.__setattr__(self, "shared_tp", SharedTp.OWN if self.shared_tp else SharedTp.WHOLE)
         for name, words in CHOICES.items():
             object.__setattr__(self, name, word_of(f"mesh.{name}", getattr(self, name), words))
-        for name in ("shared_tp", "shared_routed"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
-        if self.shared_routed and self.shared_tp:
+        if not isinstance(self.shared_routed, bool):
+            raise ConfigError("mesh.shared_routed", self.shared_routed, "must be true or false", "try false")
+        if self.shared_routed and self.slices_shared:
             raise ConfigError(
                 "mesh.shared_tp",
-                True,
+                str(self.shared_tp),
                 "slices a shared expert that shared_routed sends away",
                 "drop one of the two",
             )
@@ -131,6 +147,11 @@ class Plan:
         whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+
+    @property
+    def slices_shared(self) -> bool:
+        """Whether a shared expert's inner width is cut over TP."""
+        return self.shared_tp is not SharedTp.WHOLE
 
 
 def default_dispatch(phase: Phase) -> DispatchMode:

@@ -65,8 +65,11 @@ def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Op
     model = scenario.model
     if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
         return ()
-    split = scenario.mesh.tp if scenario.plan.shared_tp else 1
-    return (ffn_operator(model, WeightPart.SHARED, rows * split, split, unstated),)
+    if not scenario.plan.slices_shared:
+        return (ffn_operator(model, WeightPart.SHARED, rows, 1, unstated),)
+    # Each TP rank runs its slice on every row of the group, whether it held the row before or not.
+    gathered = tokens_per_replica(scenario) / scenario.mesh.cp
+    return (ffn_operator(model, WeightPart.SHARED, gathered, scenario.mesh.tp, unstated),)
 
 
 def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Contract, Embedding, Sp, TpAlgo
+from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
 from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
@@ -127,7 +127,7 @@ def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     lines = [_tp_line(scenario, tokens, "attention", every, 2)]
     if sum(dense) and scenario.dense_tp > 1:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
-    if sum(moe) and plan.shared_tp and model.shared_experts:
+    if sum(moe) and plan.shared_tp is SharedTp.OWN and model.shared_experts:
         lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
     if sum(moe) and plan.contract is Contract.TP:
         lines.append(_tp_line(scenario, tokens, "moe", moe, 2))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.scenario.plan import Contract, DecodeAttention, Embedding, Sp
+from tracer.scenario.plan import Contract, DecodeAttention, Embedding, SharedTp, Sp
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
@@ -133,7 +133,7 @@ def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
         if scenario.dense_tp > 1:
             yield from _split_matmul(scenario, replace(where, part=Part.FFN))
         return
-    if scenario.model.shared_experts and scenario.plan.shared_tp:
+    if scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN:
         yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
     yield from _moe(scenario, replace(where, part=Part.MOE))
 

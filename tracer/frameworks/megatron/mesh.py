@@ -13,6 +13,7 @@ from tracer.frameworks.common import (
     linear,
     node_notes,
     not_contiguous,
+    shared_expert,
 )
 from tracer.frameworks.megatron.checks import (
     CP,
@@ -66,7 +67,8 @@ def read(request: Request) -> Reading:
         View(dense, {axis: (axis,) for axis in ("tp", "cp", "dp", "pp")}),
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
         _groups(settings, dense, expert),
-        _plan(settings, tp=tp, etp=etp, ep=ep) | _stages(request, pp),
+        # SharedExpertMLP is an MLP over the TP group, with that MLP's own gather and sum.
+        _plan(settings, tp=tp, etp=etp, ep=ep) | shared_expert(request, tp, "own") | _stages(request, pp),
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
     )
     return _noted(request, reading)

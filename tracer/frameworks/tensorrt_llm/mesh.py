@@ -12,6 +12,7 @@ from tracer.frameworks.common import (
     idle_gpus,
     linear,
     node_notes,
+    shared_expert,
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
@@ -50,6 +51,8 @@ def read(request: Request) -> Reading:
     )
     expert = _expert_view(sizes, expert_grid)
     plan, planned = _plan(request, sizes)
+    # modeling_deepseekv3.py: whole with attention DP, else sliced and summed in the block's all-reduce.
+    plan |= shared_expert(request, dense.size("tp"), "whole" if sizes.dwdp > 1 else "merged")
     notes = [*_notes(request, sizes, dense.walk("tp"), expert.walk("ep"), old), *planned]
     return Reading(
         dense, expert, _groups(sizes, dense_grid, expert_grid), plan, _placement(request, sizes), tuple(notes)

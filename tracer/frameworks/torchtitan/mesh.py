@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
-from tracer.frameworks.common import check_heads, ep_no_factor, experts_unknown, linear, node_notes
+from tracer.frameworks.common import (
+    check_heads,
+    ep_no_factor,
+    experts_unknown,
+    linear,
+    node_notes,
+    shared_expert,
+)
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.torchtitan.checks import (
@@ -53,7 +60,8 @@ def read(request: Request) -> Reading:
         View(dense, {"tp": ("tp",), "cp": ("cp",), "dp": ("dp_shard", "dp_replicate"), "pp": ("pp",)}),
         expert,
         _groups(dense, sparse),
-        _plan(request, tp=tp, etp=etp, ep=ep),
+        # models/common/moe_sharding.py reduces w2's partial sums to the block's layout by themselves.
+        _plan(request, tp=tp, etp=etp, ep=ep) | shared_expert(request, tp, "own"),
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
         tuple(_notes(request, dense, expert.walk("ep"), ep)),
     )

@@ -19,6 +19,7 @@ from tracer.trip.hop import HopKind, Part
 if TYPE_CHECKING:
     from tracer.proof.replay.checkpoint import Checkpoint
     from tracer.proof.replay.machine import Gpu
+    from tracer.proof.replay.maths import FloatArray
     from tracer.proof.replay.run import Run
 
 
@@ -98,6 +99,17 @@ def shared_block(run: Run, layer: int) -> None:
             gate = sigmoid(gpu.at("x_shared", keys) @ gpu.weights[f"{layer}.shared_gate"])
             run.put(gpu, "shared", keys, gpu.at("shared", keys) * gate)
     run.drop(layer, "x_shared")
+
+
+def merged_shared(run: Run, gpu: Gpu, layer: int, rows: FloatArray) -> FloatArray:
+    """Partial sums of a GPU's slice of the shared expert, ``[rows, hidden]``; 0 where the model has none."""
+    if not run.scenario.model.shared_experts:
+        return np.zeros(rows.shape)
+    slices = [gpu.weights[f"{layer}.shared.{matrix}"] for matrix in ("gate", "up", "down")]
+    found = swiglu(rows, *slices)
+    if run.scenario.model.shared_gate:
+        found = found * sigmoid(rows @ gpu.weights[f"{layer}.shared_gate"])
+    return found
 
 
 def gated_block(run: Run, layer: int, part: Part, name: str, source: str, result: str) -> None:

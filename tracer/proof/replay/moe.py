@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.proof.replay.experts import Jobs, normed_rows, run_jobs, shared_block, slices_of
+from tracer.proof.replay.experts import Jobs, merged_shared, normed_rows, run_jobs, shared_block, slices_of
 from tracer.proof.replay.gates import gate, source_rows
 from tracer.proof.replay.moe_by_tokens import experts_by_tokens
 from tracer.proof.replay.run import SUMS
 from tracer.proof.replay.sent import Place, Pulled
 from tracer.proof.replay.shards import expert_name
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, SharedTp
 from tracer.trip.hop import HopKind, Part, Role
 from tracer.trip.hops.ep import experts_by_owner
 
@@ -30,7 +30,11 @@ def experts_by_sums(run: Run, layer: int) -> None:
     run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "x")
     for gpu in run.gpus_of_layer(layer):
         jobs = local_jobs(gate(run, gpu, layer, gpu.held("x").keys))
-        gpu.rows["moe"] = run_jobs(run, gpu, "x", jobs, slices_of(gpu.weights, layer))
+        found = run_jobs(run, gpu, "x", jobs, slices_of(gpu.weights, layer))
+        if run.scenario.plan.shared_tp is SharedTp.MERGED:
+            rows = gpu.held("x")
+            found = found.added(rows.keys, merged_shared(run, gpu, layer, rows.values))
+        gpu.rows["moe"] = found
     run.hop(layer, Part.MOE, SUMS, "moe")
 
 
@@ -108,7 +112,9 @@ BY_CONTRACT = {
 
 def moe_block(run: Run, layer: int) -> None:
     """``hidden += shared(x) + Σ weight · expert(x)`` with ``x = norm(hidden)``."""
-    shared = run.scenario.model.shared_experts > 0 and not run.scenario.plan.shared_routed
+    plan = run.scenario.plan
+    merged = plan.shared_tp is SharedTp.MERGED
+    shared = run.scenario.model.shared_experts > 0 and not plan.shared_routed and not merged
     if shared:
         shared_block(run, layer)
     normed_rows(run, layer, "x")
