@@ -4,24 +4,34 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Stamps of what is installed: the explorer alone, or everything.
+EXPLORER := $(VENV)/explorer-installed
 INSTALLED := $(VENV)/installed
 EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz properties lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints clean
+.PHONY: help setup app test tools fuzz lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean
 
 help:  ## say what there is to make
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 19
 
 setup: $(INSTALLED)  ## install everything into .venv
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(BIN)/python:
 	@python=$$(sh scripts/find_python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]' -c constraints.txt
+
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+
+$(EXPLORER): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) '.[app]'
 	@touch $@
 
-app: $(INSTALLED)  ## serve the explorer on this machine
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) '.[$(EXTRAS)]'
+	@touch $@ $(EXPLORER)
+
+app: $(EXPLORER)  ## serve the explorer on this machine; installs what it needs alone
 	$(BIN)/tokentrip app
 
 # A file's tests stay together: what they share is made once. Browsers come last: two at a time keep two cores busy.
@@ -34,11 +44,15 @@ tools:
 	@sh scripts/ensure_mermaid.sh
 	@sh scripts/ensure_axe.sh
 
-fuzz: $(INSTALLED)  ## feed 10,000 wrong inputs of each kind to everything that reads one
-	$(BIN)/pytest tests/fuzz --hypothesis-profile=fuzz
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 
-properties: $(INSTALLED)  ## run the property tests on many more scenarios
-	$(BIN)/pytest -m "not browser" --ignore=tests/fuzz --hypothesis-profile=fuzz
+# A failure is repeated by make fuzz SEED=N, or for one test: pytest FILE --hypothesis-profile=fuzz --hypothesis-seed=N
+fuzz: $(INSTALLED)  ## draw anew: 10,000 wrong inputs of each kind, and five times as many scenarios; repeat by SEED=N
+	@echo "make fuzz SEED=$(SEED)"
+	@$(BIN)/pytest -m "hypothesis and not browser" --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
+		--numprocesses=auto --dist=loadfile || { echo "to repeat: make fuzz SEED=$(SEED)"; exit 1; }
 
 lint: $(INSTALLED) lint-js  ## style, formatting, types, import order
 	$(BIN)/ruff check
@@ -74,8 +88,12 @@ licences: $(INSTALLED)  ## what an installation brings along, and under which li
 load: $(INSTALLED)  ## serve on loopback to 200 users for a minute, and kill a worker
 	$(BIN)/python -m benchmarks.load --kill
 
-constraints:  ## write constraints.txt anew, from the newest releases
-	sh scripts/write_constraints.sh "$$(sh scripts/find_python.sh $(PYTHON))" '$(EXTRAS)'
+# Resolved by a Python of the oldest minor version, where there is one: pip reads markers for the one that runs it.
+constraints:  ## write constraints.txt anew, from the newest releases, and check it
+	sh scripts/constraints.sh "$$(sh scripts/find_python.sh python3.11 $(PYTHON))" write
+
+check-constraints:  ## see that constraints.txt installs on every Python
+	sh scripts/constraints.sh "$$(sh scripts/find_python.sh python3.11 $(PYTHON))" check
 
 clean:  ## remove what was made
 	rm -rf $(VENV) node_modules build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
 from itertools import zip_longest
@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
+    from tracer.runs.recording import Recording
+    from tracer.scenario.scenario import BareScenario, Scenario
     from tracer.trip.trip import Trip
 
     ScenarioSource = str | Path | Mapping[str, Any] | Scenario
+    RunSource = str | Path | Sequence[str | Path] | Recording
 
 _ENGINE = Path(__file__).resolve().with_name("tracer") / "__init__.py"
 
@@ -82,12 +84,17 @@ def _load_if_possible(name: str) -> None:
 
 
 def _scenario(source: ScenarioSource, folder: Path) -> Scenario:
+    return cast("Scenario", _engine("scenario.scenario").with_model(_bare_scenario(source, folder)))
+
+
+def _bare_scenario(source: ScenarioSource, folder: Path) -> BareScenario:
+    """The scenario of a source, with or without a model."""
     if isinstance(source, Mapping):
-        return cast("Scenario", _engine("scenario.scenario").Scenario.from_dict(source))
+        return cast("BareScenario", _engine("scenario.scenario").BareScenario.from_dict(source))
     if isinstance(source, str | Path):
         beside = folder / source
         found = beside if isfile(beside) else source
-        return cast("Scenario", _engine("scenario.files").load_scenario(found))
+        return cast("BareScenario", _engine("scenario.files").load_bare_scenario(found))
     return source
 
 
@@ -117,6 +124,30 @@ def assert_axis_stays_inside_node(trip: Trip, axis: str) -> None:
     problem = _engine("trip.checks").axis_problem(trip, axis)
     if problem is not None:
         pytest.fail(problem)
+
+
+def assert_run_matches(run: RunSource, scenario: ScenarioSource) -> None:
+    """Fail unless a recorded run has the scenario's groups and operations, and nobody is late.
+
+    ``run`` is a file, folder or pattern of recordings, several of them, or a ``Recording`` that was read.
+    """
+    __tracebackhide__ = True
+    recording = run
+    if isinstance(run, str | Path):
+        recording = _engine("runs.files").read_run([run])
+    elif isinstance(run, list | tuple):
+        recording = _engine("runs.files").read_run(run)
+    reference = _engine("runs.against").against_scenario(_bare_scenario(scenario, Path()))
+    report = _engine("runs.report")
+    problems = report.run_problems(report.examine(recording, reference))
+    if problems:
+        pytest.fail("\n".join(["the run does not match the scenario", *problems]))
+
+
+@pytest.fixture(name="assert_run_matches")
+def _assert_run_matches() -> Callable[[RunSource, ScenarioSource], None]:
+    """The function :func:`assert_run_matches`, so that a test need not import it."""
+    return assert_run_matches
 
 
 @pytest.fixture(name="assert_trip_log")

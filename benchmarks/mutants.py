@@ -201,6 +201,8 @@ def chosen_mutants(only: str, sample: int | None) -> list[Mutant]:
         for file in sorted(ROOT.glob(pattern))
         if (name := file.relative_to(ROOT).as_posix()) not in LEFT_OUT and only in name
     ]
+    if not files:
+        raise SystemExit(f"no file that is changed has {only!r} in its path")
     made = [mutant for file in files for mutant in mutants_of(file)]
     return made if sample is None else random.Random(1).sample(made, min(sample, len(made)))
 

@@ -20,6 +20,23 @@ Tables = dict[str, Any]
 PIECES = {"BLOCK_PICKS": 6, "THREADED_PICKS": 1}
 #: Replicas that leave 1, 2 and 3 owners to choose from.
 REPLICAS = [*range(12), 0, 0, 5, 5, 11, 3, 0, 7, 8, 9, 1, 2]
+#: Experts 0 to 7 have so many replicas: the least common multiple is 9,699,690.
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+
+
+def prime_replicas() -> Tables:
+    """A hundred GPUs, each a node: an expert's replicas are tied for every source that holds none of them.
+
+    Tables for each position modulo the common multiple would take 20 TB.
+    """
+    slots = [expert for expert, count in enumerate(PRIMES) for _ in range(count)]
+    slots += [*range(len(PRIMES), 12)] + [11] * (100 - len(slots) - 4)
+    return tables(
+        {"dp": 100, "ep": 100},
+        placement={"kind": "table", "slots": slots},
+        cluster={"gpus_per_node": 1},
+        token={"prompt": 1 << 12},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,7 @@ def _placed() -> Iterator[Case]:
     yield Case("replicas pulled", tables(pulled, placement=replicas, cluster={"gpus_per_node": 6}))
     again = replicas | {"slots_by_layer": {"2": [*range(11, -1, -1), *range(12)]}}
     yield Case("a table of its own", tables(mesh, placement=again, cluster=nodes), asked={"by_layer": True})
+    yield Case("replica counts that are primes", prime_replicas(), tokens=120)
     shared = {"shared_experts": 2, "shared_hidden": 16, "experts": 10}
     yield Case("shared, routed", tables(mesh | {"shared_routed": True}, shared), blank="rows")
     dense = {"layers": 5, "dense_layers": [2]}

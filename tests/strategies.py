@@ -9,6 +9,7 @@ import math
 from itertools import pairwise, permutations
 from typing import Any
 
+from draws import draws
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, landing_table
@@ -18,11 +19,10 @@ Scenario = dict[str, Any]
 
 #: A scenario is some sixty draws: slow to draw, long where there are many slots.
 _BIG = [HealthCheck.too_slow, HealthCheck.data_too_large]
-#: For the comparison with the oracle: as many examples as the profile says, and 2,000 in CI.
-_IN_CI = settings.get_current_profile_name() == "ci"
-many = settings(suppress_health_check=_BIG, max_examples=2_000 if _IN_CI else settings.default.max_examples)
-#: A tenth of them, for what holds of every trip whoever counts it.
-few = settings(suppress_health_check=_BIG, max_examples=max(100, settings.default.max_examples // 10))
+#: For the comparison with the oracle.
+many = settings(suppress_health_check=_BIG, max_examples=draws(2_000))
+#: For what holds of every trip whoever counts it.
+few = settings(suppress_health_check=_BIG, max_examples=draws(100))
 
 ORDERS = ["-".join(order) for order in permutations(("tp", "cp", "dp", "pp"))]
 EXPERT_ORDERS = ["-".join(order) for order in permutations(("etp", "ep", "edp"))]

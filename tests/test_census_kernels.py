@@ -14,7 +14,7 @@ from tracer.scenario.scenario import Scenario
 pytest.importorskip("numba")
 
 from tracer.batch.census.homes import GivenHomes
-from tracer.batch.census.kernel import first_repeat, outside
+from tracer.batch.census.kernel import CHUNK, first_repeat, outside, take_turns
 from tracer.batch.census.take import take_census
 from tracer.batch.picks.source import ArrayPicks
 
@@ -43,6 +43,18 @@ def test_the_first_repeat_of_a_row_is_found() -> None:
                 if picks[row, late] >= 0 and picks[row, late] in picks[row, :late]
             ]
             assert first_repeat(picks) == min(repeats, default=-1)
+
+
+@pytest.mark.parametrize("least", [0, 1 << 31, (1 << 53) - CHUNK])
+def test_whose_turn_it_is_at_any_position(least: int) -> None:
+    """Quotients in floating point, remainders right to the unit, up to the largest whole number they hold."""
+    counts = np.array([1, *range(2, 130), 1013, 4096])
+    positions = np.arange(least, least + CHUNK)
+    turns = np.zeros((len(counts), CHUNK), np.uint32)
+    take_turns(positions, 24, 1000, counts, turns)
+    expected = positions[24:] % counts[:, None]
+    assert np.array_equal(turns[:, :1000], expected)
+    assert not turns[:, 1000:].any()
 
 
 @pytest.mark.parametrize("flat", range(0, 24, 5))

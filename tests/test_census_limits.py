@@ -43,7 +43,7 @@ def picks_of(layers: int, tokens: int = 4) -> np.ndarray:
         ),
         ("MAX_SQUARE_CELLS", 32, r"mesh='8 ranks' has 2 stages of 4 ranks"),
         ("MAX_COUNT_BYTES", 4 * 64 * 8 * 2, r"would need 0\.0 GB of counts"),
-        ("MAX_TABLE_BYTES", 2 * 13 * 8, r"placement\.slots='0\.0 GB of tables' is more than"),
+        ("MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8, r"placement\.slots='0\.0 GB of tables' is more than"),
     ],
 )
 def test_the_largest_census_and_one_byte_less(
@@ -74,7 +74,7 @@ def test_bits_are_as_many_as_the_largest_island_needs(
     counts = Counts.zeros(layout, 5)
     assert counts.gpus.shape == (ranks, words * 64)
     assert (counts.nvlink_domains.shape, counts.hist.shape) == ((ranks, lanes), (ranks, 5))
-    assert layout.targets(1).residues == 1
+    assert not layout.targets(1).tied
     monkeypatch.setattr("tracer.batch.census.layout.MAX_COUNT_BYTES", ranks * words * 64 * 8 - 1)
     with pytest.raises(ConfigError, match=r"would need 0\.0 GB of counts"):
         CensusLayout.of(scenario)
@@ -89,16 +89,41 @@ def test_fewer_replicas_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables_of_replicas_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each source has tables: 2 residues of 12 experts, of the masks' one word and the EP ranks."""
+    """Each source has tables: 24 slots and one of no expert, of the masks' one word and the EP ranks."""
     slots = {"kind": "table", "slots": [*range(12), *range(12)]}
     nodes = {"gpus_per_node": 1}
     scenario = scenario_of({"dp": 4, "ep": 4}, placement=slots, cluster=nodes)
     layout = CensusLayout.of(scenario)
-    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 2 * 13 * 2 * 8)
-    assert layout.targets(1).residues == 2
-    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 2 * 13 * 2 * 8 - 1)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8)
+    targets = layout.targets(1)
+    assert targets.tied
+    assert targets.counts.tolist() == [1, 2]
+    assert (targets.ep_ranks.shape, targets.kinds.shape) == ((4, 25), (4, 13))
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 4 * 25 * 2 * 8 - 1)
     with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
         layout.targets(1)
+
+
+def test_tables_of_groups_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two groups: 13 slots, of the masks' one word and the EP ranks."""
+    layout = CensusLayout.of(scenario_of({"dp": 4, "ep": 2}))
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 13 * 2 * 8)
+    targets = layout.targets(1)
+    assert (targets.ep_ranks.shape, targets.kinds.shape) == ((2, 13), (2, 13))
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 13 * 2 * 8 - 1)
+    with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
+        layout.targets(1)
+
+
+def test_tables_of_all_layers_together_have_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers with placements of their own: masks and EP ranks of 2 groups of 13 slots each."""
+    placement = {"kind": "table", "slots": [*range(12)], "slots_by_layer": {"2": [*range(11, -1, -1)]}}
+    scenario = scenario_of({"dp": 4, "ep": 2}, placement=placement)
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8)
+    assert take_census(scenario, ArrayPicks(picks_of(2))).picks == 2 * 4 * 3
+    monkeypatch.setattr("tracer.batch.census.layout.MAX_TABLE_BYTES", 2 * 2 * 2 * 13 * 8 - 1)
+    with pytest.raises(ConfigError, match=r"placement\.slots='0\.0 GB of tables' is more than"):
+        take_census(scenario, ArrayPicks(picks_of(2)))
 
 
 def test_a_matrix_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from census_cases import Case, cases, check
+from draws import draws
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from plain_census import Batch, assert_census, plain_census
@@ -49,7 +50,7 @@ def test_the_whole_batch_of_a_preset(name: str) -> None:
     assert landed_census(scenario).tokens == 4 * prompt
 
 
-@settings(suppress_health_check=SLOW_DRAWS, max_examples=30)
+@settings(suppress_health_check=SLOW_DRAWS, max_examples=draws(30))
 @given(scenarios(contracts=["ep", "dwdp"]), st.integers(0, 1000))
 def test_weights_are_pulled_once_a_layer(drawn: Scenario, seed: int) -> None:
     """Under dwdp the census counts a rank's pulls once a layer; a trip of position 0 shows the same."""

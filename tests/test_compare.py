@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
@@ -34,7 +35,7 @@ def test_hops_that_only_one_trip_has_face_nothing() -> None:
     assert (None, "all_reduce") in alone
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios(), scenarios())
 def test_every_hop_is_paired_once_and_axes_add_up(a: dict[str, Any], b: dict[str, Any]) -> None:
     one, other = take_trip(Scenario.from_dict(a)), take_trip(Scenario.from_dict(b))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import (
@@ -255,7 +256,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.sampled_from(FAMILIES), st.data())
-@settings(max_examples=400)
+@settings(max_examples=draws(400))
 def test_any_damage_reads_or_is_refused_with_the_one_error(family: str, data: st.DataObject) -> None:
     config = shipped_config(PATTERNS[family])
     tables = [config, *(value for value in config.values() if isinstance(value, dict))]

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
@@ -56,7 +57,7 @@ def stated(traffic: CommVolume, axis: str, tier: str) -> float:
     return each * traffic.scenario.mesh.world_size / traffic.scenario.mesh.stages
 
 
-@settings(suppress_health_check=SLOW_DRAWS, deadline=None, max_examples=max(1, settings().max_examples // 4))
+@settings(suppress_health_check=SLOW_DRAWS, deadline=None, max_examples=draws(25))
 @given(scenarios(phase="decode"))
 def test_dense_axes_are_the_steps_own_bytes(drawn: dict[str, Any]) -> None:
     """Σ over every row of a step, its trip's tp, cp and pp bytes by tier, the LM head's too."""

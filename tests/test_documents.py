@@ -81,7 +81,7 @@ def check_console(text: str, where: str, cwd: Path) -> int:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert doctest.OutputChecker().check_output(wanted, done.stdout, FLAGS), (

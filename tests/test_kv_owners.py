@@ -18,10 +18,8 @@ from tracer.errors import ConfigError
 from tracer.memory.fits import check_fits
 from tracer.memory.kv import kv_cp, kv_dcp, positions_kept
 from tracer.memory.kv_owners import kv_owners
-from tracer.memory.kv_room import kv_room
-from tracer.memory.kv_text import kv_text
-from tracer.memory.residency import residency_of
-from tracer.memory.residency_text import residency_to_dict
+from tracer.memory.kv_room import kv_room, kv_text
+from tracer.memory.residency import residency_of, residency_to_dict
 from tracer.scenario.scenario import Scenario
 from tracer.serving.kv_handover import kv_handover
 from tracer.serving.kv_pieces import kv_pieces, shard_counts

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
@@ -19,7 +20,7 @@ from tracer import Scenario, load_scenario, preset_names, take_trip
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROOT = Path(__file__).parents[1]
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def scene_of(name: str = "six-cuts", **extra: Any) -> Scene:

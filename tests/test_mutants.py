@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from benchmarks.mutants import REASONS, ROOT, mutants_of, passes, survives
+from benchmarks.mutants import (
+    REASONS,
+    ROOT,
+    TESTS,
+    chosen_mutants,
+    mutants_of,
+    part_of,
+    passes,
+    survives,
+)
 from tracer.mesh.mesh import Mesh
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -20,6 +29,13 @@ def test_every_reason_is_of_a_mutant_that_there_is() -> None:
     assert len(keys) == len(set(keys))
     assert sorted(set(reasons) - set(keys)) == []
     assert all(len(reason.split()) >= 4 for reason in reasons.values())
+
+
+def test_each_part_has_files_and_tests() -> None:
+    parts = {part_of(mutant.file) for mutant in chosen_mutants("", None)}
+    assert parts == set(TESTS)
+    with pytest.raises(SystemExit, match="no file that is changed has 'nowhere' in its path"):
+        chosen_mutants("nowhere", None)
 
 
 def test_a_mutant_changes_what_runs_and_only_in_its_own_process() -> None:

@@ -13,10 +13,8 @@ import tracer
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario
 from tracer.serving.generation import generate
-from tracer.serving.head_reads import dead_work, head_reads
 from tracer.serving.lockstep import lockstep, meeting_replicas
 from tracer.serving.phases import phase_table
-from tracer.trip.trip import take_trip
 
 
 @pytest.fixture(scope="module")
@@ -124,28 +122,6 @@ def test_given_picks_are_the_followed_tokens_alone(six_cuts: Scenario) -> None:
     other = generate(six_cuts, 1).legs[0].trip
     assert other is not None
     assert other.scenario.picks == ()
-
-
-def test_the_head_reads_t_minus_1_on_gpu_25_with_gpu_24(six_cuts: Scenario) -> None:
-    reads = head_reads(six_cuts)
-    assert (reads.sampled, reads.home, reads.head_ranks, reads.vocab_per_rank) == (63, 25, (24, 25), 64_000)
-    assert (reads.logit_rows, reads.draft_rows) == (1, 0)
-    both = head_reads(six_cuts.with_token(prompt_logprobs=True, draft_head=True))
-    assert (both.logit_rows, both.draft_rows) == (64, 64)
-    decode = head_reads(six_cuts.with_phase("decode"))
-    assert (decode.sampled, decode.home, decode.logit_rows) == (64, 27, 1)
-
-
-def test_a_draft_head_revives_the_dead_work_of_layer_8(six_cuts: Scenario) -> None:
-    dead = dead_work(take_trip(six_cuts))
-    assert (dead.hops, dead.comm_ops, dead.node_crossings) == (
-        ("reduce_scatter", "dispatch", "combine"),
-        3,
-        2,
-    )
-    for reader in ("draft_head", "prompt_logprobs"):
-        assert dead_work(take_trip(six_cuts.with_token(**{reader: True}))).comm_ops == 0
-    assert dead_work(take_trip(six_cuts.with_phase("decode"))).comm_ops == 0
 
 
 def test_all_replicas_meet_when_they_share_the_experts(six_cuts: Scenario) -> None:

@@ -42,7 +42,7 @@ def run_node(*arguments: str, said: str = "", cwd: Path = ROOT) -> str:
         if os.environ.get("CI") == "true":
             pytest.fail("no Node.js: install it (Debian: apt-get install nodejs)")
         pytest.skip("no Node.js: the scripts are tested with `node --test tests/js/*.test.js`")
-    run = subprocess.run([node, *arguments], cwd=cwd, input=said, capture_output=True, text=True, timeout=120)
+    run = subprocess.run([node, *arguments], cwd=cwd, input=said, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 

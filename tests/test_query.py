@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
@@ -51,7 +52,7 @@ def test_an_empty_value_takes_out_a_key_or_a_table() -> None:
     assert found.model.layers == 32
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 def test_any_scenario_survives_the_address(table: dict[str, object]) -> None:
     scenario = Scenario.from_dict(table)

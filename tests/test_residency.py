@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, OracleWeights, landing_table
@@ -31,9 +32,7 @@ from tracer.trip.trip import take_trip
 Scenario = dict[str, Any]
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 #: Each example asks every GPU, so fewer examples ask as much.
-QUARTER = settings(
-    suppress_health_check=SLOW_DRAWS, deadline=None, max_examples=max(1, settings().max_examples // 4)
-)
+QUARTER = settings(suppress_health_check=SLOW_DRAWS, deadline=None, max_examples=draws(25))
 MAX_VOCAB = 30
 
 
@@ -268,10 +267,10 @@ def test_a_mesh_of_a_billion_ranks_is_classes_not_ranks() -> None:
     tables["mesh"] |= {"dp": 1 << 27, "edp": None, "ep": 16}
     tables["cluster"] |= {"nodes": None}
     scenario = EngineScenario.from_dict(tables)
-    start = time.process_time()
+    start = time.process_time()  # a loop over ranks would take hours
     fits = check_fits(scenario)
     text = rank_text(scenario, scenario.mesh.world_size - 1)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 60
     assert (scenario.mesh.world_size, fits.fullest.rank) == (1 << 30, 0)
     assert [row.ranks for row in fits.stages] == [1 << 29, 1 << 29]
     assert "layers        5 to 8" in text

@@ -24,7 +24,7 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON", "COV"))
     }
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
 
 

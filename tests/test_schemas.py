@@ -58,6 +58,9 @@ COMMANDS = [
     ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
     ("fits", "fits six-cuts"),
     ("rank", "rank six-cuts-decode 11"),
+    ("estimate", "time gemm --m 64 --n 4096 --k 4096"),
+    ("estimate", "time collective all_reduce --bytes 1MiB --gpus 16 --nodes 2"),
+    ("run", f"run {Path(__file__).parent}/data/runs/kineto-ddp2.json.gz"),
 ]
 
 

@@ -185,7 +185,10 @@ def test_loopback_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
             told.update(options)
 
     monkeypatch.setattr("app.server.create_app", Recorder)
-    answer = CliRunner().invoke(tokentrip, ["app", "--no-open", "--port", "18765"])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    answer = CliRunner().invoke(tokentrip, ["app", "--no-open", "--port", str(port)])
     assert answer.exit_code == 0, answer.output
     assert (told["host"], told["debug"]) == ("127.0.0.1", False)
 
@@ -208,7 +211,7 @@ BOUNDS = [name for name in sorted(BUILDERS) if name not in ("presets", "learn", 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_mesh_keeps_others_waiting(client: FlaskClient, name: str) -> None:
-    """Every builder, asked with every huge size: an answer or a refusal within 2 s and 1 GB."""
+    """Every builder, asked with every huge size: an answer or a refusal soon, and within 1 GB."""
     tables = parse_text(BASE, ".toml")
     assert isinstance(tables, dict)
     base = {"scenario": "", **flatten(tables), "rank": "0", "tokens": "64"}

@@ -86,7 +86,7 @@ def test_the_notebook_runs_and_shows_what_it_says(tmp_path: Path):
     from nbclient import NotebookClient
 
     notebook = nbformat.read(ROOT / "docs" / "trip.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = {cell["id"]: cell["outputs"][0]["data"] for cell in notebook.cells if cell["cell_type"] == "code"}
     assert "image/svg+xml" in shown["trip"]
     assert "<table>" in shown["trip"]["text/html"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from draws import draws
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from strategies import scenarios
@@ -12,7 +13,7 @@ from tracer.trip.trips import Trips, take_trips
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
-    max_examples=max(1, settings().max_examples // 4),
+    max_examples=draws(25),
 )
 
 

@@ -1,20 +1,23 @@
-"""The one error a user's input can raise.
+"""The one error that a user's input can raise, and the checks of single values from outside.
 
-Checks of single values from outside; each returns the value, or names the field in a ConfigError.
-
-Checks of times and rates from outside.
+Each check returns the value, or raises a :class:`ConfigError` that names the field.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from math import isfinite, isqrt
+from math import isqrt
 from typing import TypeVar
 
 Word = TypeVar("Word", bound=StrEnum)
 
+MAX_SIZE = 10**9
+"""The largest size that a file or a flag may state: a count of layers, of GPUs, of rows."""
+
 _TRIED = 10_000
+_LARGEST = sys.float_info.max
 
 
 class ConfigError(ValueError):
@@ -51,17 +54,52 @@ def nearest(name: str, known: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
-def whole_number(field: str, value: object, *, at_least: int = 1, fix: str | None = None) -> int:
-    """``value`` as an int of at least ``at_least``; a bool, float or string is refused.
+def whole_number(
+    field: str, value: object, *, at_least: int = 1, at_most: int | None = None, fix: str | None = None
+) -> int:
+    """``value`` as an int of at least ``at_least``, and at most ``at_most`` where that is given.
+
+    A bool, a float or a string is refused; ``fix`` stands in for the nearest number that is allowed.
 
     Raises:
         ConfigError: naming ``field``.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-        raise ConfigError(
-            field, value, f"must be a whole number of at least {at_least}", fix or f"try {at_least}"
-        )
-    return value
+    nearest_allowed = at_least
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value >= at_least and (at_most is None or value <= at_most):
+            return value
+        nearest_allowed = at_least if at_most is None else max(at_least, min(value, at_most))
+    reach = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    raise ConfigError(field, value, f"must be a whole number {reach}", fix or f"try {nearest_allowed}")
+
+
+def finite_number(
+    field: str,
+    value: object,
+    *,
+    zero: bool = False,
+    at_most: float | None = None,
+    unit: str = "",
+    fix: str | None = None,
+) -> float:
+    """``value`` as a float above 0 (or 0 itself where ``zero`` allows it), at most ``at_most`` where given.
+
+    A bool, a string, NaN and infinity are refused; ``unit`` is named in the message ("seconds").
+
+    Raises:
+        ConfigError: naming ``field``.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # An int of thousands of digits is finite but has no float; the comparison comes first.
+        small = -_LARGEST <= value <= _LARGEST
+        if small and (value > 0 or (zero and value == 0)) and (at_most is None or value <= at_most):
+            return float(value)
+    number = f"number of {unit}" if unit else "number"
+    if at_most is None:
+        rule = f"must be a finite {number} {'of 0 or more' if zero else 'above 0'}"
+    else:
+        rule = f"must be a {number} {'from 0 to' if zero else 'above 0 and at most'} {at_most}"
+    raise ConfigError(field, value, rule, fix or ("try 0" if zero and at_most is None else "try 1"))
 
 
 def one_of(field: str, value: object, allowed: tuple[str, ...]) -> str:
@@ -106,34 +144,6 @@ def divisors(number: int, limit: int = 12) -> list[int]:
     return [*small, *large][:limit]
 
 
-MAX_SIZE = 10**9
-
-
-def check_int(field: str, value: object, low: int = 1, high: int = MAX_SIZE) -> int:
-    """A whole number from ``low`` to ``high``; bool, float and string are refused.
-
-    Raises:
-        ConfigError: naming ``field``.
-    """
-    closest = low
-    if isinstance(value, int) and not isinstance(value, bool):
-        if low <= value <= high:
-            return value
-        closest = max(low, min(value, high))
-    raise ConfigError(field, value, f"must be a whole number from {low} to {high}", f"try {closest}")
-
-
-def check_number(field: str, value: object) -> float:
-    """A finite number above 0, as a float.
-
-    Raises:
-        ConfigError: naming ``field``.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SIZE:
-        return float(value)
-    raise ConfigError(field, value, f"must be a number above 0 and below {MAX_SIZE}", "try 1.0")
-
-
 def check_bool(field: str, value: object) -> bool:
     """``True`` or ``False`` and nothing that merely counts as one.
 
@@ -176,49 +186,3 @@ def check_known_keys(table_name: str, given: dict[str, object], known: list[str]
     for key, value in given.items():
         if key not in known:
             raise ConfigError(f"{table_name}.{key}", value, "is not a known key", nearest(key, known))
-
-
-def check_seconds(field: str, value: object, *, zero: bool = False) -> float:
-    """A finite number of seconds above 0 (or 0 itself where ``zero`` allows it), as a float.
-
-    Raises:
-        ConfigError: naming ``field``.
-    """
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and isfinite(value)
-        and (value > 0 or (zero and value == 0))
-    ):
-        return float(value)
-    rule = f"must be a finite number of seconds {'of 0 or more' if zero else 'above 0'}"
-    raise ConfigError(field, value, rule, "try 0" if zero else "try 1e-3")
-
-
-def check_amount(field: str, value: object, *, zero: bool = True) -> float:
-    """A finite number of 0 or more (above 0 without ``zero``): bytes, FLOPs, a share, as a float.
-
-    Raises:
-        ConfigError: naming ``field``.
-    """
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and isfinite(value)
-        and (value > 0 or (zero and value == 0))
-    ):
-        return float(value)
-    rule = f"must be a finite number {'of 0 or more' if zero else 'above 0'}"
-    raise ConfigError(field, value, rule, "try 0" if zero else "try 1")
-
-
-def check_share(field: str, value: object) -> float:
-    """A number from 0 to 1.
-
-    Raises:
-        ConfigError: naming ``field``.
-    """
-    number = check_amount(field, value)
-    if number > 1:
-        raise ConfigError(field, value, "must be a share from 0 to 1", "try 0.5")
-    return number

@@ -9,7 +9,8 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion_command(shell: str) -> None:
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -18,9 +19,7 @@ def completion_command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from app.cli import tokentrip
-
     found = get_completion_class(shell)
     if found is None:
         raise click.BadParameter(f"no completion for {shell}")
-    click.echo(found(tokentrip, {}, "tokentrip", "_TOKENTRIP_COMPLETE").source())
+    click.echo(found(context.find_root().command, {}, "tokentrip", "_TOKENTRIP_COMPLETE").source())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.commands.common.tables import json_option, print_json
+from app.commands.common.tables import json_option, print_json, print_table
 
 
 @click.command("presets")
@@ -24,10 +24,6 @@ def presets_command(as_json: bool) -> None:
         rows = [{"name": s.name, "mesh": mesh_line(s), "source": s.source} for s in scenarios]
         print_json({"schema": 1, "presets": rows}, 1)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("preset", "mesh", "source", show_lines=False, box=None, pad_edge=False)
-    for scenario in scenarios:
-        table.add_row(scenario.name, mesh_line(scenario), scenario.source)
-    Console().print(table)
+    print_table(
+        ("preset", "mesh", "source"), [(s.name or "", mesh_line(s), s.source or "") for s in scenarios]
+    )

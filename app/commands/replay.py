@@ -51,14 +51,15 @@ def replay_command(
       tokentrip replay six-cuts --tiny --fault rope_local
       tokentrip replay six-cuts --tiny --phase decode --steps 3
     """
+    from tracer.display import left, text_table
     from tracer.proof.replay import replay, replay_generation
     from tracer.proof.replay.faults import MEANING
     from tracer.proof.replay.prove import MAX_WEIGHTS, count_weights
     from tracer.scenario.files import load_scenario
 
     if fault == "list":
-        for name, meaning in MEANING.items():
-            click.echo(f"{name:18}{meaning}")
+        for line in text_table((left(width=18, gap=0), left(gap=0)), MEANING.items(), headings=False):
+            click.echo(line)
         return
     if not tiny and count_weights(scenario) > MAX_WEIGHTS:
         click.echo("note: the whole model is too large to run here; replaying it tiny", err=True)

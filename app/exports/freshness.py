@@ -54,7 +54,7 @@ def _drawn_now(path: Path, stamp: Stamp) -> tuple[str | bytes, list[Scenario], d
 
         decode = current_scenario(stamp.decode_source, stamp.decode, path.parent)
         moved = kv_handover_of(scenario, decode, whole=stamp.whole)
-        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.totals_of(moved)
+        return pool_picture.draw_pools(moved, path), [scenario, decode], pool_picture.handover_totals(moved)
     trips = _trips(stamp, scenario)
     return format_of(path)(trips, stamp.hop), [trips.scenario], totals_of(trips)
 

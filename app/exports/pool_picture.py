@@ -37,6 +37,6 @@ def draw_pools(moved: KvHandover, target: Path) -> str | bytes:
     return png_of_svg(render_pool_svg(picture, "light"), PNG_ZOOM)
 
 
-def totals_of(moved: KvHandover) -> dict[str, Any]:
+def handover_totals(moved: KvHandover) -> dict[str, Any]:
     """The totals that a picture shows, for its stamp."""
     return {"bytes": moved.bytes, "pieces": len(moved.pieces), "crossings": moved.crossings}

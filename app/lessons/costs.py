@@ -117,12 +117,12 @@ def weights() -> Lesson:
         "layer, while it computes. Tokens never leave, and replicas never wait for one another.",
         f"On this node the model has {trip.scenario.model.experts} experts a layer over "
         f"{trip.scenario.mesh.size_of('ep')} GPUs. Dispatch and combine move about "
-        f"{format_bytes(round(moved))} a layer for one token.",
+        f"{format_bytes(moved)} a layer for one token.",
     )
     question = ask(
         "How many bytes of weights does one GPU pull in one layer?",
         format_bytes(pulled),
-        [format_bytes(round(moved)), format_bytes(pulled // 1000), format_bytes(pulled * 4)],
+        [format_bytes(moved), format_bytes(pulled // 1000), format_bytes(pulled * 4)],
         f"Every expert that is not local, picked or not, in {trip.scenario.dtype.weights.upper()}.",
     )
     after = (
@@ -133,7 +133,7 @@ def weights() -> Lesson:
     return Lesson(query, trip, read, question, after, hop - 1, hop)
 
 
-def dead_work() -> Lesson:
+def dead_work_lesson() -> Lesson:
     """The last layer, for a token that is not the last."""
     scenario = scenario_of(SIX)
     trip = take_trip(scenario)

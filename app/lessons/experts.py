@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
-from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.labels import and_list, gpus, plural
 from tracer.display import format_bytes
 from tracer.mesh.cluster import Tier
 from tracer.trip.trip import take_trip
@@ -22,7 +22,7 @@ REAL = {"scenario": "deepseek-v3-prefill-ep32"}
 
 
 def _named(experts: tuple[int, ...]) -> str:
-    return listed([str(expert) for expert in sorted(experts)])
+    return and_list([str(expert) for expert in sorted(experts)])
 
 
 def one_block() -> Lesson:

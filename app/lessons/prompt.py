@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
-from layouts.scene.labels import gpus, listed
+from layouts.scene.labels import and_list, gpus
 from tracer.display import format_bytes
 from tracer.trip.trip import take_trip
 
@@ -40,7 +40,7 @@ def landing() -> Lesson:
     return Lesson(SIX, trip, read, question, after, 0, 0)
 
 
-def zigzag() -> Lesson:
+def zigzag_lesson() -> Lesson:
     """Why chunks are dealt from both ends."""
     scenario = scenario_of(SIX)
     cp, plan = scenario.mesh.cp, scenario.landing
@@ -51,7 +51,7 @@ def zigzag() -> Lesson:
         "With a causal mask, a late token attends to more keys than an early one. Cut the prompt in "
         "equal runs and the rank with the last run does most of the work.",
         "Count in half chunks: chunk i attends to i whole chunks before it and half of itself. So the "
-        f"{2 * cp} chunks of {plan.padded // (2 * cp)} tokens cost {listed([str(n) for n in work])}.",
+        f"{2 * cp} chunks of {plan.padded // (2 * cp)} tokens cost {and_list([str(n) for n in work])}.",
         f"Zigzag deals them from both ends: CP rank r gets chunk r and chunk {2 * cp - 1} − r.",
     )
     contiguous = f"{2 * rank} and {2 * rank + 1}"
@@ -64,7 +64,8 @@ def zigzag() -> Lesson:
     )
     runs = [f"{run[0]}–{run[-1]}" for tp in range(2) for run in plan.positions_on(rank, tp)]
     after = (
-        f"Its positions are {listed(runs)}. RoPE and the mask still use these positions, not the row's index."
+        f"Its positions are {and_list(runs)}. "
+        "RoPE and the mask still use these positions, not the row's index."
     )
     return Lesson(SIX, take_trip(scenario), read, question, after, 0, 0)
 
@@ -98,7 +99,7 @@ def layouts() -> Lesson:
     return Lesson(SIX, trip, read, question, after, hop - 1, hop)
 
 
-def kv_exchange() -> Lesson:
+def kv_exchange_lesson() -> Lesson:
     """What moves between CP ranks."""
     scenario = scenario_of(SIX)
     trip, model = take_trip(scenario), scenario.model
@@ -127,7 +128,7 @@ def kv_exchange() -> Lesson:
     return Lesson(SIX, trip, read, question, after, hop - 1, hop)
 
 
-def merge() -> Lesson:
+def merge_lesson() -> Lesson:
     """Reduce-scatter, and why not an all-reduce."""
     scenario = scenario_of(SIX)
     trip = take_trip(scenario)

@@ -44,7 +44,7 @@ def six_cuts() -> Lesson:
     return Lesson(SIX, trip, read, question, after, 0, len(trip.hops) - 1)
 
 
-def decode() -> Lesson:
+def decode_lesson() -> Lesson:
     """In decode the query travels, and the K/V stays."""
     scenario = scenario_of(DECODE)
     trip = take_trip(scenario)

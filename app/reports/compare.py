@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from app.query.address import scenario_of
-from app.reports.mesh import counts
+from app.reports.mesh import trip_counts
 from layouts import build_scene, render_svg
 from tracer.display import format_bytes
 from tracer.scenario.step import mesh_line
@@ -48,7 +48,7 @@ def _side(trip: Trip, query: str) -> dict[str, Any]:
 
 
 def _totals(a: Trip, b: Trip) -> list[Row]:
-    left, right = dict(counts(a)), dict(counts(b))
+    left, right = dict(trip_counts(a)), dict(trip_counts(b))
     labels = dict.fromkeys([*left, *right])
     rows = [(label, left.get(label, "0"), right.get(label, "0")) for label in labels]
     return [[label, one, other, one != other] for label, one, other in rows]

@@ -54,7 +54,7 @@ def _what_it_does(scenario: Scenario) -> Payload:
     return {
         "mesh_line": mesh_line(scenario),
         "log_line": log_line(trip.log, scenario.cluster.domain_word),
-        "counts": counts(trip),
+        "counts": trip_counts(trip),
         "picture": render_svg(build_scene(trip), theme="page"),
         "home": gpu_card(scenario, scenario.home),
         "toml": scenario.to_toml(),
@@ -65,7 +65,7 @@ def _what_it_does(scenario: Scenario) -> Payload:
     }
 
 
-def counts(trip: Trip) -> list[tuple[str, str]]:
+def trip_counts(trip: Trip) -> list[tuple[str, str]]:
     """A trip's totals, as label and figure."""
     from tracer.display import format_bytes
 

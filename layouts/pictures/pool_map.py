@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import plural, stage_layers_text
 from layouts.scene.scene import Band, Fold
-from tracer.display import format_bytes
+from tracer.display import format_bytes, short_range
 from tracer.memory.kv import kv_heads_of, positions_kept
-from tracer.memory.kv_text import short_range
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario

@@ -35,10 +35,10 @@ def runs_text(numbers: Iterable[int]) -> str:
     return ", ".join(parts)
 
 
-def listed(words: Sequence[str]) -> str:
+def and_list(words: Sequence[str]) -> str:
     """Words as a list with "and".
 
-    >>> listed(["3", "19", "27"])
+    >>> and_list(["3", "19", "27"])
     '3, 19 and 27'
     """
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"
@@ -68,7 +68,7 @@ def _numbered(numbers: Sequence[int], word: str) -> str:
     text = runs_text(numbers).split(", ")
     if len(numbers) == 1:
         return f"{word} {text[0]}"
-    return f"{word}s {listed(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
+    return f"{word}s {and_list(text)}" if len(text) <= MANY else f"{len(numbers):,} {word}s"
 
 
 def link_text(link: BusyLink) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from layouts.words.shapes import kv_shapes
 from tracer.scenario.plan import KvExchange
@@ -35,7 +35,7 @@ def _moves(context: Context, *, ring: bool) -> str:
             f"{context.each_bytes} from each TP rank: each rank hands on what it received."
         )
     pairs = [f"{t.src:,} to {t.dst:,}" for t in context.hop.transfers]
-    shown = listed(pairs) if len(pairs) <= 4 else f"{plural(len(pairs), 'copy', 'copies')} in all"
+    shown = and_list(pairs) if len(pairs) <= 4 else f"{plural(len(pairs), 'copy', 'copies')} in all"
     return (
         f"The token's K/V goes straight to the CP partners with the same heads ({shown}), "
         f"{context.each_bytes} each."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from tracer.display import format_bytes
 from tracer.mesh.cluster import Tier
@@ -38,7 +38,7 @@ def dispatch(context: Context) -> Words:
 
 def _experts(picks: tuple[int, ...]) -> str:
     names = [f"{expert:,}" for expert in sorted(picks)]
-    return f"expert {names[0]}" if len(names) == 1 else f"experts {listed(names)}"
+    return f"expert {names[0]}" if len(names) == 1 else f"experts {and_list(names)}"
 
 
 def _route_sentences(context: Context) -> str:

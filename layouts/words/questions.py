@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import gpus, listed, plural
+from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Question
 from tracer.scenario.plan import Contract
 from tracer.trip.hop import HopKind
@@ -36,7 +36,7 @@ def _crossings(context: Context) -> Question | None:
         return None
     hop = context.hop
     count = hop.crossings
-    picks = listed([str(expert) for expert in sorted(context.picks)])
+    picks = and_list([str(expert) for expert in sorted(context.picks)])
     ask = f"Combine comes next. How many copies cross between {context.domain_word}s on the way back?"
     if hop.kind is HopKind.DISPATCH:
         ask = (

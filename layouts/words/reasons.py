@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import gpus, listed
+from layouts.scene.labels import and_list, gpus
 from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
@@ -100,7 +100,9 @@ def _expert_reason(context: Context, transfer: Transfer, held: dict[int, dict[in
     end = transfer.dst if transfer.role in (Role.DISPATCH, Role.FORWARD) else transfer.src
     source = _source_of(context, transfer)
     experts = held.get(source, {}).get(end, []) if source is not None else []
-    names = f"expert{'s' if len(experts) > 1 else ''} {listed([str(e) for e in experts])}" if experts else ""
+    names = (
+        f"expert{'s' if len(experts) > 1 else ''} {and_list([str(e) for e in experts])}" if experts else ""
+    )
     remote = context.nvlink_domain(transfer.src) != context.nvlink_domain(transfer.dst)
     if transfer.role == Role.SUM:
         return "sum from the relay, same rail"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layouts.scene.labels import every, gpus, listed, plural, times
+from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
 from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
@@ -188,7 +188,7 @@ def all_reduce(context: Context) -> Words:
     )
     if context.scenario.plan.sp is Sp.OFF and context.model.moe_layers:
         gotcha = (
-            f"The row is on {context.size('tp')} GPUs ({listed([str(r) for r in context.tp_group])}), "
+            f"The row is on {context.size('tp')} GPUs ({and_list([str(r) for r in context.tp_group])}), "
             "and each will dispatch its own copy to the experts: SP would send one."
         )
     title, stop = f"All-reduce with {gpus(context.peers)}", stop_of(context.hop.part)

@@ -224,7 +224,7 @@ def test_layers_follow_the_framework() -> None:
     }
     assert stages == {
         "vllm": (2, 3, 3, 2),
-        "sglang": (3, 3, 2, 2),
+        "sglang": (2, 2, 3, 3),  # the last stages are longer: get_pp_indices of 0.5.23
         "by hand": (1, 2, 3, 4),
         "ends": (1, 4, 4, 1),
     }

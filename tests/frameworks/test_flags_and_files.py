@@ -10,7 +10,7 @@ import pytest
 
 from tracer.errors import ConfigError
 from tracer.frameworks import FRAMEWORKS, from_flags
-from tracer.frameworks.config_files import parse_config, read_config_file
+from tracer.frameworks.config_files import parse_config, read_framework_file
 from tracer.frameworks.registry import framework
 
 
@@ -51,9 +51,9 @@ def test_what_the_parser_would_not_take_is_passed_over_with_a_hint() -> None:
 
 
 def test_unknown_flags_are_counted_or_refused() -> None:
-    flags = "--foo 1 --bar=2 -tp 2 --max-model-len 4096"
+    flags = "--foo 1 --bar=2 -tp 2 --max-model-len 4096 --baz"
     layout = from_flags("vllm", flags, gpus=2)
-    assert layout.unknown_flags == ("--foo", "--bar", "--max-model-len")
+    assert layout.unknown_flags == ("--foo", "--bar", "--baz")
     (note,) = [note for note in layout.warnings if note.code == "unknown_flags"]
     assert note.message.startswith("3 flags")
     with pytest.raises(ConfigError, match="--foo=None is not a flag of vLLM that is known here"):
@@ -157,6 +157,8 @@ FILES = {
     "nanotron": ("x.yml", "parallelism:\n  dp: 1\n  pp: 1\n  tp: 8\n  tp_mode: REDUCE_SCATTER\n"),
     "vllm": ("x.yaml", "model: m\ntensor-parallel-size: 8\nenable-expert-parallel: true\n"),
     "sglang": ("x.yaml", "tp-size: 8\nep_size: 4\n"),
+    "accelerate": ("x.yaml", "parallelism_config:\n  parallelism_config_tp_size: 8\n"),
+    "maxtext": ("x.yml", "ici_tensor_parallelism: 8\nici_fsdp_parallelism: 1\n"),
     "megatron": ("x.yaml", "model_parallel:\n  x: 1\ntensor_model_parallel_size: 8\n"),
 }
 
@@ -166,7 +168,7 @@ def test_configuration_files(name: str, tmp_path: Path) -> None:
     file_name, text = FILES[name]
     path = tmp_path / file_name
     path.write_text(text)
-    layout = from_flags(name, [], gpus=8, file=read_config_file(path))
+    layout = from_flags(name, [], gpus=8, file=read_framework_file(path))
     assert layout.scenario.mesh.tp == 8
 
 
@@ -188,7 +190,7 @@ def test_json_settings_of_a_file() -> None:
 
 
 def test_unknown_keys_of_a_file_are_counted_and_refused_with_strict() -> None:
-    file = {"tensor_paralel_size": 8}
+    file = {"tensor_paralel_size": 8, "pipeline_parallel_size": 2}
     assert from_flags("trtllm", [], gpus=8, file=file).unknown_flags == ("tensor_paralel_size",)
     with pytest.raises(ConfigError, match="tensor_paralel_size=None is not a flag of TensorRT-LLM"):
         from_flags("trtllm", [], gpus=8, file=file, strict=True)
@@ -213,9 +215,9 @@ def test_texts_that_are_no_tables(text: str, suffix: str) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"must end in \.yaml"):
-        read_config_file(tmp_path / "x.ini")
+        read_framework_file(tmp_path / "x.ini")
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_config_file(tmp_path / "x.yaml")
+        read_framework_file(tmp_path / "x.yaml")
 
 
 def test_yaml_loads_only_for_yaml() -> None:

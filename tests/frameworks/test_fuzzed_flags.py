@@ -7,6 +7,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from draws import draws
 from frameworks.drawn_flags import words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,10 +26,8 @@ MODELS = [
     ),
     ModelSpec(layers=4, hidden=64, heads=4),
 ]  # fmt: skip
-#: A tenth of the profile's examples, for a launch is a whole scenario.
-FEWER = settings(
-    max_examples=max(60, settings().max_examples // 10), suppress_health_check=[HealthCheck.too_slow]
-)
+#: A launch is a whole scenario.
+FEWER = settings(max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def outcome(make: Any) -> dict[str, Any] | None:
@@ -70,7 +69,8 @@ def test_fuzzed_flags(name: str, data: st.DataObject) -> None:
             assert sorted(rank for group in groups for rank in group) == everyone, group_name
     held = {rank for ranks in table["expert_ranks"].values() for rank in ranks}
     assert held in (set(), set(everyone)) or len(table["expert_ranks"]) < len(everyone)
-    assert "not_expressible" not in {note["code"] for note in table["warnings"]}
+    if name != "maxtext":  # its axes have a part in a slice and one between, with others in the middle
+        assert "not_expressible" not in {note["code"] for note in table["warnings"]}
 
 
 LINE_PIECES = st.sampled_from(
@@ -137,6 +137,8 @@ HUGE = {
     "torchtitan": "--parallelism.tensor_parallel_degree 8 --parallelism.expert_parallel_degree 1000",
     "deepspeed": "--num-mp 8 --ep-size 125000000",
     "nanotron": "--tp 1000 --pp 1000",
+    "accelerate": "--parallelism-config-tp-size 8 --parallelism-config-dp-shard-size 125000000",
+    "maxtext": "--ici-tensor-parallelism 8 --ici-expert-parallelism 1000",
 }
 
 

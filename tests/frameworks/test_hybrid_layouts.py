@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import OUR_AXES, Layout
 
-FEWER = settings(max_examples=max(60, settings().max_examples // 10))
+FEWER = settings(max_examples=draws(60))
 SIZE = st.sampled_from([1, 1, 2, 2, 3, 4])
 Key = Callable[[int], Any]
 

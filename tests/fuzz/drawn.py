@@ -7,6 +7,7 @@ import math
 import tomllib
 from typing import Any
 
+from draws import draws
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -17,13 +18,10 @@ from tracer.scenario.read import PLAIN, TABLES
 
 Table = dict[str, Any]
 
-_IN_CI = settings.get_current_profile_name() == "ci"
-
 
 def inputs(share: float) -> settings:
-    """This test's share of its kind's inputs: of 2,000 in CI, of 10,000 in `make fuzz`."""
-    kind = 2_000 if _IN_CI else settings.default.max_examples
-    return settings(max_examples=max(1, round(share * kind)), suppress_health_check=list(HealthCheck))
+    """This test's share of its kind's inputs: of 2,000 in `make test`, of 10,000 in `make fuzz`."""
+    return settings(max_examples=draws(round(share * 2_000)), suppress_health_check=list(HealthCheck))
 
 
 SMALL = [1, 2, 2, 3, 4, 4, 8, 16]

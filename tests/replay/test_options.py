@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from replay_cases import GQA, MIXTRAL, MOE, deployment, shared_model
 from strategies import scenarios
@@ -171,7 +172,7 @@ def small(table: Table) -> bool:
 
 
 @settings(
-    max_examples=25,
+    max_examples=draws(25),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(scenarios().filter(small))

@@ -1,5 +1,6 @@
 """Fewer draws than for whole scenarios: these properties have a handful of numbers each."""
 
+from draws import draws
 from hypothesis import settings
 
-few = settings(max_examples=max(100, settings().max_examples // 10))
+few = settings(max_examples=draws(100))

@@ -223,7 +223,7 @@ def test_a_loaded_queue_makes_the_first_token_late():
         (lambda: replace(GROUP, copies="few"), r"group\.copies='few' must be picks, distinct or all"),
         (lambda: replace(GROUP, local_experts=63), r"group\.local_experts=63 must be from 64 to 256"),
         (lambda: replace(GROUP, fabric_share=0), r"group\.fabric_share=0 must be above 0"),
-        (lambda: replace(GROUP, fabric_share=1.5), r"group\.fabric_share=1\.5 must be a share from 0 to 1"),
+        (lambda: replace(GROUP, fabric_share=1.5), r"group\.fabric_share=1\.5 must be a number from 0 to 1"),
         (lambda: run_pass(1, 0, 1, 1), r"dwdp\.attention_seconds=0 must be a finite number of seconds"),
         (lambda: run_pass(1, 1, 1, -1), r"dwdp\.copy_seconds=-1"),
         (lambda: run_pass(1, 1, 1, 1, buffers=0), r"dwdp\.buffers=0"),

@@ -31,7 +31,6 @@ from tracer.timing.roofline import (
     layer_time,
     operator_time,
     ridge,
-    weight_intensity,
 )
 
 H100 = hardware_preset("h100")
@@ -81,11 +80,6 @@ def test_512_tokens_an_expert_of_four_prompts_of_4096():
     load = expert_load(V3, 4 * 4096)
     assert load.pairs == 131_072
     assert load.tokens_per_expert == pytest.approx(512)
-
-
-@pytest.mark.parametrize(("size", "intensity"), [(2, 512), (1, 1024)])
-def test_intensity_of_weights_is_m_in_bf16_and_2m_in_fp8(size: float, intensity: float):
-    assert weight_intensity(512, size) == intensity
 
 
 def test_ridges():

@@ -175,6 +175,15 @@ def test_a_prompt_in_chunks_fills_a_pipeline():
         chunked_prompt(scenario, h100, 0)
 
 
+def test_the_command_serves_a_prompt_in_chunks():
+    text = run("time", "llama-3.1-405b", "--hardware", "h100", "--chunk", "65536")
+    assert "chunks of one prompt, 65,536 tokens each, in" in text
+    with pytest.raises(ConfigError, match=r"pipeline\.chunk=1 gives .* chunks, more than the 1,024"):
+        run("time", "llama-3.1-405b", "--hardware", "h100", "--chunk", "1")
+    with pytest.raises(ConfigError, match="chunk=64 divides a prompt, and decode has none"):
+        run("time", "six-cuts-decode", "--chunk", "64")
+
+
 def test_decode_goes_through_its_own_pipeline():
     report = time_report(tracer.load_scenario("six-cuts-decode"), micro_batches=1)
     assert report.pipeline is None

@@ -21,9 +21,8 @@ from tracer.timing.schedules.decode_pipeline import run_decode
 from tracer.timing.schedules.dualpipe import dualpipe
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes
 from tracer.timing.schedules.overlap import MoeTimes, overlap_two
-from tracer.timing.schedules.pipeline import even_times, run_pipeline
+from tracer.timing.schedules.pipeline import run_pipeline
 from tracer.timing.trace import to_perfetto, trace_events
-from tracer.timing.weights.buffers import run_pass
 from tracer.trip.clock import trip_time
 
 SLICES = st.lists(
@@ -69,10 +68,9 @@ def test_the_trace_is_in_microseconds_and_names_its_threads():
 def every_timeline() -> list[timeline.Timeline]:
     trip = tracer.take_trip(tracer.load_scenario("six-cuts"))
     return [
-        timeline.of_pipeline(run_pipeline(even_times(3, 4, 2.0))),
+        timeline.of_pipeline(run_pipeline(np.full((3, 4), 2.0))),
         timeline.of_decode(run_decode(3, 2, 2, 1.0)),
         timeline.of_dualpipe(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
-        timeline.of_dwdp(run_pass(3, 1.0, 1.0, 3.0)),
         timeline.of_streams(overlap_two(MoeTimes(4, 2, 1, 3, 2)).placed),
         timeline.of_trip(trip, trip_time(trip)),
     ]
@@ -90,11 +88,6 @@ def test_every_timeline_becomes_a_trace_and_a_chart(line: timeline.Timeline):
     figure = gantt_figure(line)
     assert sum(len(trace.x) for trace in figure.data) == len(line)
     json.loads(figure.to_json())
-
-
-def test_a_stall_is_drawn_where_experts_are_late():
-    line = timeline.of_dwdp(run_pass(3, 1.0, 1.0, 3.0))
-    assert "stall" in line.kinds
 
 
 def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
@@ -135,7 +128,7 @@ def test_the_roofline_chart_shows_roof_and_points():
 def test_importing_the_charts_loads_no_plotly():
     code = "import layouts.charts.gantt, layouts.charts.roofline, sys; print('plotly' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )
     assert done.stdout.strip() == "False"
 

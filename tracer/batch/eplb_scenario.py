@@ -120,7 +120,7 @@ def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.in
 
 
 def _nodes(scenario: Scenario) -> int:
-    """Islands of a dispatch group; its EP ranks must fill one after the other."""
+    """NVLink domains of a dispatch group; its EP ranks must fill one after the other."""
     ranks = scenario.mesh.groups("dispatch")[0]
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
     nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]

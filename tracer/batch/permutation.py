@@ -1,6 +1,6 @@
-"""Tokens sorted by expert for a grouped GEMM, and what a loop over experts costs instead.
+"""The rows of a batch sorted by expert on one GPU, as a grouped GEMM wants them.
 
-The rows of a batch on one GPU's experts, and the grouped GEMM that they make.
+It also says what a loop over experts would cost in place of the grouped GEMM.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Launch flags of real frameworks to a mesh: their groups, ours, expert placement, warnings, refusals.
 
-``flags`` and ``parsing`` turn words into settings, ``shell_lines`` and ``launchers`` take whole shell
-lines apart, ``config_files`` reads YAML, TOML and JSON. Each framework is a folder of the same three
-files: ``flags`` (its table), ``checks`` (what it refuses) and ``mesh`` (the groups it makes); one
-teaches all. ``reading`` is what they return, ``opening`` makes a ``Layout`` of it, and ``compare`` says
-where two launches part.
+``flags`` and ``parsing`` turn words into settings; ``launch`` finds the launches in whatever was pasted,
+and ``config_files`` reads a framework's own file. Each framework is a folder of the same files: ``flags``
+(its table), ``checks`` (what it refuses), ``mesh`` (the groups it makes) and ``other_flags.txt`` (flags
+that shape nothing, or are not modelled); one teaches all. ``settings`` has what they return, ``opening``
+makes a ``Layout`` of it, and ``compare`` says where two launches part.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tracer.frameworks.compare import GroupComparison, diff
+    from tracer.frameworks.launch.door import read_launch
     from tracer.frameworks.layout import Layout
     from tracer.frameworks.notes import Note
-    from tracer.frameworks.opening import from_flags, from_line
+    from tracer.frameworks.opening import from_flags, from_line, meshes_of
     from tracer.frameworks.registry import FRAMEWORKS, framework_name
 
 _HOMES = {
@@ -28,6 +29,8 @@ _HOMES = {
     "framework_name": "registry",
     "from_flags": "opening",
     "from_line": "opening",
+    "meshes_of": "opening",
+    "read_launch": "launch.door",
 }
 
 __all__ = [
@@ -39,6 +42,8 @@ __all__ = [
     "framework_name",
     "from_flags",
     "from_line",
+    "meshes_of",
+    "read_launch",
 ]
 
 

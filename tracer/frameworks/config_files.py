@@ -16,7 +16,7 @@ SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 MAX_KEYS = 20_000
 
 
-def read_config_file(path: Path) -> Mapping[str, object]:
+def read_framework_file(path: Path) -> Mapping[str, object]:
     """The tables of a configuration file.
 
     Raises:
@@ -36,28 +36,13 @@ def parse_config(text: str, suffix: str) -> Mapping[str, object]:
     Raises:
         ConfigError: when it does not parse, or is not a table.
     """
-    from tracer.scenario.read import parse_text
+    from tracer.frameworks.documents import load_documents
 
-    tables = _parse_yaml(text) if suffix in (".yaml", ".yml") else parse_text(text, suffix)
+    documents = load_documents(text, suffix, "--file")
+    tables = documents[0] if len(documents) == 1 else None
     if not isinstance(tables, dict):
         raise ConfigError("--file", f"{len(text)} characters", "must be a table of keys", "write key: value")
     return tables
-
-
-def _parse_yaml(text: str) -> object:
-    try:
-        import yaml
-    except ImportError as error:
-        raise ConfigError(
-            "--file", "YAML", "needs PyYAML", "pip install 'tokentrip[frameworks]', or give the file as JSON"
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(
-            "--file", f"{len(text)} characters", f"is not valid YAML: {reason}", "mend the text"
-        ) from error
 
 
 def settings_from(tables: Mapping[str, object], table: FlagTable) -> Parsed:
@@ -68,10 +53,10 @@ def settings_from(tables: Mapping[str, object], table: FlagTable) -> Parsed:
     Raises:
         ConfigError: for a value of the wrong kind, or more than ``MAX_KEYS`` keys.
     """
-    known = _known_keys(table)
+    known = known_keys(table)
     stops = {key for key, flag in known.items() if flag.kind is Kind.JSON}
     parsed = Parsed()
-    for count, (key, value) in enumerate(_leaves(tables, "", stops)):
+    for count, (key, value) in enumerate(leaves(tables, "", stops)):
         if count >= MAX_KEYS:
             raise ConfigError("--file", f"over {MAX_KEYS} keys", "is too large", "keep the parallel settings")
         flag = known.get(key) or known.get(key.replace("-", "_"))
@@ -82,7 +67,8 @@ def settings_from(tables: Mapping[str, object], table: FlagTable) -> Parsed:
     return parsed
 
 
-def _known_keys(table: FlagTable) -> dict[str, Flag]:
+def known_keys(table: FlagTable) -> dict[str, Flag]:
+    """A framework's flags by every key that a file may give them under."""
     known: dict[str, Flag] = {}
     for flag in table.flags:
         for spelling in flag.spellings:
@@ -93,12 +79,13 @@ def _known_keys(table: FlagTable) -> dict[str, Flag]:
     return known
 
 
-def _leaves(
+def leaves(
     tables: Mapping[str, object], prefix: str, stops: set[str], depth: int = 0
 ) -> Iterator[tuple[str, object]]:
+    """Every value of nested tables with its dotted key; keys of ``stops`` are not gone into."""
     for key, value in tables.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict) and path not in stops and depth < 12:
-            yield from _leaves(value, f"{path}.", stops, depth + 1)
+            yield from leaves(value, f"{path}.", stops, depth + 1)
         else:
             yield path, value

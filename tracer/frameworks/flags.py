@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tracer.errors import MAX_SIZE, ConfigError
+from tracer.frameworks.unread import Unread, unread_error
 
 MAX_ITEMS = 4096
 
@@ -19,6 +20,7 @@ class Kind(StrEnum):
     JSON = "json"
     SWITCH = "switch"
     ON_OFF = "on_off"
+    FILE = "file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,10 @@ class Flag:
 
     ``dest`` is the framework's own name for it; ``spellings[0]`` is the flag that messages use. ``keys``
     are the dotted keys of the framework's configuration files, besides ``dest`` and the spellings.
-    ``low`` bounds an INT (``high`` is 10^9); ``choices`` bounds a TEXT. A SWITCH takes no value; an
-    ON_OFF takes none, ``--no-`` before it, or a true or false after it.
+    A FILE is named by the next word, or by none: ``--deepspeed`` alone is a switch. ``low`` bounds an INT
+    (``high`` is 10^9); ``choices`` bounds a TEXT. A SWITCH takes no value; an
+    ON_OFF takes none, ``--no-`` before it, or a true or false after it. ``shapes`` is False for a port, a
+    node rank, a path: its value is never asked for where a variable holds it.
     """
 
     dest: str
@@ -38,6 +42,7 @@ class Flag:
     low: int = 1
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    shapes: bool = True
 
     @property
     def name(self) -> str:
@@ -55,12 +60,14 @@ class Dialect:
     """What a framework's parser accepts besides the exact flag.
 
     ``abbreviations``: a prefix that fits one flag only (argparse); ``underscores``: ``_`` for ``-`` in
-    long flags; ``attached``: ``-n2`` for a one-letter flag (argparse, click).
+    long flags; ``attached``: ``-n2`` for a one-letter flag (argparse, click). ``scripts_add_flags`` is for a
+    framework without a parser of its own: the flags are the user's script's, and others may begin alike.
     """
 
     abbreviations: bool = False
     underscores: bool = False
     attached: bool = True
+    scripts_add_flags: bool = False
 
 
 def convert(flag: Flag, value: object) -> object:
@@ -71,6 +78,8 @@ def convert(flag: Flag, value: object) -> object:
     """
     if value is None:
         return None
+    if isinstance(value, Unread):
+        return _unread(flag, value)
     if flag.kind is Kind.INT:
         return _whole(flag, value)
     if flag.kind is Kind.INTS:
@@ -80,9 +89,16 @@ def convert(flag: Flag, value: object) -> object:
         return tuple(_whole(flag, item) for item in items)
     if flag.kind is Kind.JSON:
         return _table(flag, value)
-    if flag.kind is Kind.TEXT:
+    if flag.kind in (Kind.TEXT, Kind.FILE):
         return _word(flag, value)
     return _truth(flag, value)
+
+
+def _unread(flag: Flag, value: Unread) -> object:
+    """A value that a variable holds: asked for where it shapes the mesh, else one that always passes."""
+    if flag.shapes:
+        raise unread_error(flag.name, value)
+    return flag.low if flag.kind is Kind.INT else str(value) if flag.kind is Kind.TEXT else None
 
 
 def _whole(flag: Flag, value: object) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import left, right, text_table
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
@@ -102,11 +103,11 @@ class Layout:
         }
 
     def __str__(self) -> str:
-
         return layout_text(self)
 
 
 MAX_MEMBERS = 8
+_COLUMNS = (left("group", 14), right("groups", 8, gap=0), right("size", 8, gap=0), left("rank 0's group"))
 
 
 def layout_text(layout: Layout) -> str:
@@ -118,12 +119,11 @@ def layout_text(layout: Layout) -> str:
         f"  dense   {_sizes(mesh.dense.names, mesh.dense.sizes)}  (fastest first)",
         f"  experts {_sizes(mesh.expert.names, mesh.expert.sizes)}  (over each stage's ranks)",
         "",
-        f"  {'group':<14}{'groups':>8}{'size':>8}  rank 0's group",
+        *text_table(_COLUMNS, [_row(axis, reading.walk(axis)) for axis in (*DENSE_AXES, *EXPERT_AXES)]),
     ]
-    for axis in (*DENSE_AXES, *EXPERT_AXES):
-        lines.append(_row(axis, reading.walk(axis)))
     lines += ["", f"  {layout.framework}'s own names"]
-    lines += [_row(name, walk) for name, walk in reading.groups.items()]
+    own = [_row(name, walk) for name, walk in reading.groups.items()]
+    lines += text_table(_COLUMNS, own, headings=False)
     placement = reading.placement
     if placement is not None:
         shown = ", ".join(map(str, placement.experts_of(0)[:MAX_MEMBERS]))
@@ -141,11 +141,11 @@ def _sizes(names: tuple[str, ...], sizes: tuple[int, ...]) -> str:
     return " ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
 
 
-def _row(name: str, walk: AxisGroups) -> str:
+def _row(name: str, walk: AxisGroups) -> tuple[object, ...]:
     first = walk.first(MAX_MEMBERS)
     if walk.ends:
         whole = walk.grid.group(0, walk.axes)
         first = sorted({whole[end] for end in walk.ends})
     size = len(first) if walk.ends else walk.size
     dots = ", ..." if size > MAX_MEMBERS else ""
-    return f"  {name:<14}{walk.grid.size // walk.size:>8}{size:>8}  {', '.join(map(str, first))}{dots}"
+    return name, walk.grid.size // walk.size, size, ", ".join(map(str, first)) + dots

@@ -1,19 +1,23 @@
-"""From pasted flags to a layout: the lines, the framework's reading, the scenario, the warnings."""
+"""From what was pasted to layouts: the framework's reading, the scenario, the warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, check_int
+from tracer.errors import MAX_SIZE, ConfigError, whole_number
+from tracer.frameworks.gathering import gathered
+from tracer.frameworks.launch.door import read_launch
+from tracer.frameworks.launch.result import Launch, Process
+from tracer.frameworks.launch.sameness import difference
 from tracer.frameworks.layout import Layout
 from tracer.frameworks.notes import Note, Refusal
-from tracer.frameworks.parsing import FlagTable, Parsed, parse, unknown_note
+from tracer.frameworks.parsing import FlagTable, Parsed, unknown_note
 from tracer.frameworks.refusals import refused
 from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
-from tracer.frameworks.shell_lines import LaunchLine, read_lines
+from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.scenario.deployment import merges_over_tp
 from tracer.scenario.plan import SharedTp
@@ -28,6 +32,52 @@ MAX_COMPARED_RANKS = 1 << 12
 DEFAULT_GPUS_PER_NODE = 8
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchedMesh:
+    """One mesh of a launch: how many of its commands make it, its part in the launch, and its layout."""
+
+    role: str
+    commands: int
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller says besides the text: GPUs, nodes, version, model, the framework's own file."""
+
+    gpus: int | None = None
+    gpus_per_node: int | None = None
+    version: str | None = None
+    model: ModelSpec | None = None
+    strict: bool = False
+    file: Mapping[str, object] | None = None
+
+
+def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
+    """Every mesh of a launch: one for each pool or role; commands of one mesh's nodes count once.
+
+    Raises:
+        ConfigError: for what the framework refuses, with its rule and a flag that works; for a value of
+            the wrong kind; where what shapes the mesh is not in the text; and with ``strict`` for a flag
+            that is unknown or not modelled.
+    """
+    distinct: list[list[Process]] = []
+    for process in launch.processes:
+        same = next(
+            (
+                group
+                for group in distinct
+                if group[0].role == process.role and not difference(group[0], process)
+            ),
+            None,
+        )
+        if same is None:
+            distinct.append([process])
+        else:
+            same.append(process)
+    return [LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)) for group in distinct]
+
+
 def from_flags(
     name: str,
     argv: Sequence[str] | str,
@@ -38,6 +88,7 @@ def from_flags(
     model: ModelSpec | None = None,
     strict: bool = False,
     file: Mapping[str, object] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Layout:
     """The layout that a framework makes of launch flags.
 
@@ -45,55 +96,74 @@ def from_flags(
     there is; None takes what the line says, or what the flags multiply to. ``gpus_per_node`` is the
     launcher's count, else 8. ``file`` holds the tables of the framework's own configuration file, which
     flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
-    framework's table.
+    framework's table. ``settings`` give variables that the line takes and does not set. Where a launch
+    has several meshes this is the first, with a warning; :func:`meshes_of` gives all.
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
     [[0, 1, 4, 5], [2, 3, 6, 7]]
 
     Raises:
-        ConfigError: for what the framework refuses, with its rule and a flag that works; for a value of
-            the wrong kind; and with ``strict`` for an unknown flag.
+        ConfigError: as :func:`meshes_of`.
     """
-    known = framework(name)
-    line = read_lines(argv)
-    if line.framework is not None and line.framework != known.name and line.framework != "deepspeed":
-        raise ConfigError(
-            "framework", known.name, f"does not fit the line, which starts {line.framework}", "name that one"
-        )
-    table = FlagTable(known.flags, known.dialect)
-    parsed = _parsed(line, table, file, strict, known)
-    request = Request(
-        Settings(table.by_dest(), parsed.values),
-        _gpus(gpus, line),
-        _per_node(gpus_per_node, line, parsed) or DEFAULT_GPUS_PER_NODE,
-        version,
-        model,
-        line.env,
-    )
-    if _per_node(gpus_per_node, line, parsed) is None:
-        request = _over_nodes(request, known)
-    remark = unknown_note(parsed.unknown, table)
-    return _laid_out(known, request, parsed.notes, [remark] if remark else [], tuple(parsed.unknown))
+    launch = read_launch(argv, framework=name, settings=settings)
+    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file)))
 
 
 def from_line(
-    text: str, *, gpus: int | None = None, gpus_per_node: int | None = None, model: ModelSpec | None = None
+    text: str,
+    *,
+    gpus: int | None = None,
+    gpus_per_node: int | None = None,
+    model: ModelSpec | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Layout:
-    """The layout of a line that names its framework: ``vllm serve -tp 8``, ``megatron --context-...``.
+    """The layout of a text that names its framework: ``vllm serve -tp 8``, a script, a manifest.
 
     Raises:
-        ConfigError: when no framework is named, or as :func:`from_flags`.
+        ConfigError: when no framework is named, or as :func:`meshes_of`.
     """
-    found = read_lines(text).framework
-    if found is None:
-        raise ConfigError(
-            "line",
-            text,
-            "does not say which framework it starts",
-            "begin it with the framework's name, such as 'vllm -tp 8'",
-        )
-    return from_flags(found, text, gpus=gpus, gpus_per_node=gpus_per_node, model=model)
+    launch = read_launch(text, settings=settings)
+    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, None, model)))
+
+
+def _first(meshes: list[LaunchedMesh]) -> Layout:
+    first, *others = meshes
+    if not others:
+        return first.layout
+    names = ", ".join(
+        f"{mesh.role or mesh.layout.framework} ({mesh.layout.world_size} GPUs)" for mesh in others
+    )
+    note = Note(
+        "more_meshes",
+        f"this launch has {len(meshes)} meshes; this is {first.role or 'the first'}, and not here: {names}",
+        "tokentrip from FILE shows all of them",
+    )
+    return replace(first.layout, warnings=(*first.layout.warnings, note))
+
+
+def _layout_of(process: Process, asked: Asked) -> Layout:
+    """The layout of one process."""
+    known = framework(process.framework)
+    table = FlagTable(known.flags, known.dialect, known.others.names)
+    parsed = gathered(process, table, known, asked.file, asked.strict)
+    gpus = _gpus(asked.gpus, process)
+    per_node = _per_node(asked.gpus_per_node, process, parsed)
+    _check_asks(process, gpus)
+    request = Request(
+        Settings(table.by_dest(), parsed.values),
+        gpus,
+        per_node or DEFAULT_GPUS_PER_NODE,
+        asked.version,
+        asked.model,
+        process.env,
+    )
+    if per_node is None:
+        request = _over_nodes(request, known)
+    remark = unknown_note(parsed.unknown, table)
+    notes = [*process.notes, *parsed.notes]
+    layout = _laid_out(known, request, notes, [remark] if remark else [], tuple(parsed.unknown))
+    return _against_pods(layout, process)
 
 
 def _laid_out(
@@ -106,76 +176,67 @@ def _laid_out(
     return Layout(known.name, reading, scenario, notes, unknown)
 
 
-def _parsed(
-    line: LaunchLine, table: FlagTable, file: Mapping[str, object] | None, strict: bool, known: Framework
-) -> Parsed:
-    """Settings of the file and the flags together."""
-    parsed = parse(line.words, table)
-    if file is not None:
-        _merge_file(parsed, file, table, known)
-    elif "config_file" in parsed.values:
-        name = table.by_dest()["config_file"].name
-        parsed.notes.append(
-            Note(
-                "config_file_not_read",
-                f"{name} names a file, which may set sizes too; it was not opened",
-                "give it as --file, beside the flags",
-            )
+def _against_pods(layout: Layout, process: Process) -> Layout:
+    """A warning where a manifest grants another number of GPUs than the launch takes."""
+    if process.pods is None:
+        return layout
+    world, (granted, copies) = layout.world_size, process.pods
+    if granted == world or world == granted * copies:
+        return layout
+    if granted < world:
+        note = Note(
+            "more_than_granted",
+            f"the launch takes {world} GPUs and this manifest's pods have {granted * copies}: the others are "
+            "started elsewhere (another manifest, or more replicas)",
+            "give the manifest of all nodes, or lower the sizes",
         )
-    if strict and parsed.unknown:
-        unknown = parsed.unknown[0]
-        near = table.nearest(unknown)
-        fix = f"did you mean {near}?" if near else "drop it, or drop --strict"
-        raise ConfigError(unknown, None, f"is not a flag of {known.title} that is known here", fix)
-    return parsed
+    else:
+        note = Note(
+            "granted_gpus_idle",
+            f"this manifest's pods have {granted} GPUs and the launch takes {world}",
+            "raise a size, or lower the limit",
+        )
+    return replace(layout, warnings=(*layout.warnings, note))
 
 
-def _merge_file(parsed: Parsed, file: Mapping[str, object], table: FlagTable, known: Framework) -> None:
-    """Add a configuration file's settings; flags override them unless the framework says otherwise."""
-    from tracer.frameworks.config_files import settings_from
-
-    found = settings_from(file, table)
-    if known.file_wins:
-        for dest in found.values.keys() & parsed.values.keys():
-            if found.values[dest] != parsed.values[dest]:
-                name = table.by_dest()[dest].name
-                parsed.notes.append(_overridden(name, found.values[dest], known.title))
-    parsed.values = parsed.values | found.values if known.file_wins else found.values | parsed.values
-    parsed.unknown.extend(found.unknown)
-
-
-def _overridden(name: str, value: object, title: str) -> Note:
-    return Note(
-        "file_overrides_flag",
-        f"the file sets {name} to {value}, and in {title} the file wins over the flag",
-        f"change the file, or drop {name}",
-    )
-
-
-def _gpus(gpus: int | None, line: LaunchLine) -> int | None:
+def _gpus(gpus: int | None, process: Process) -> int | None:
     """GPUs of the caller or of the launch line, which must agree."""
-    said = line.counts.gpus
-    if said is None and line.env.get("NGPU", "").isdecimal():
-        said = int(line.env["NGPU"][:10])
+    said = process.counts.gpus
     if gpus is None:
-        return said if said is None else check_int("gpus", said)
-    check_int("gpus", gpus)
+        return said if said is None else whole_number("gpus", said, at_most=MAX_SIZE)
+    whole_number("gpus", gpus, at_most=MAX_SIZE)
     if said is not None and said != gpus:
         raise ConfigError(
             "gpus",
             gpus,
-            f"does not fit the launch line, whose {line.launcher or 'environment'} starts {said} processes",
+            f"does not fit the launch line, whose {process.launcher or 'environment'} starts {said} "
+            "processes",
             f"try --gpus {said}",
         )
     return gpus
 
 
-def _per_node(gpus_per_node: int | None, line: LaunchLine, parsed: Parsed) -> int | None:
+def _check_asks(process: Process, gpus: int | None) -> None:
+    """Ask for the count that a launcher takes from a variable, where nothing else gives the GPUs."""
+    if gpus is not None or not process.counts.asks:
+        return
+    option, word = next(iter(process.counts.asks.items()))
+    name = (
+        option
+        if (len(option) > 1 and option.isupper()) or "." in option
+        else f"{'-' if len(option) == 1 else '--'}{option}"
+    )
+    error = unread_error(name, Unread(word, word.missing))
+    raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
+
+
+def _per_node(gpus_per_node: int | None, process: Process, parsed: Parsed) -> int | None:
     """GPUs of a node, of the caller, the launcher, or the framework's own flag; None where nothing says."""
     if gpus_per_node is not None:
-        return check_int("gpus_per_node", gpus_per_node)
+        return whole_number("gpus_per_node", gpus_per_node, at_most=MAX_SIZE)
     own = parsed.values.get("gpus_per_node")
-    return line.counts.per_node or (own if isinstance(own, int) else None)
+    counts = process.counts
+    return counts.per_node or (own if isinstance(own, int) else None) or counts.gpus_per_node
 
 
 def _over_nodes(request: Request, known: Framework) -> Request:

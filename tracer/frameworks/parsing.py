@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracer.errors import ConfigError
 from tracer.frameworks.flags import Dialect, Flag, Kind, convert
 from tracer.frameworks.notes import Note
+from tracer.frameworks.unread import Unread
 
+MAX_VALUES = 5_000
+SHORTEST_PREFIX = len("--pp")
 _NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?$")
 
 
 @dataclass(slots=True)
 class Parsed:
-    """What was read: values by dest, flags not in the table, and remarks."""
+    """What was read: values by dest, flags not in the table, and remarks.
+
+    ``strays`` are whole words that a variable holds which nothing sets: they may be flags.
+    """
 
     values: dict[str, object] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    strays: list[Unread] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class FlagTable:
-    """A framework's flags, found by spelling."""
+    """A framework's flags, found by spelling; ``others`` are its flags that shape nothing."""
 
     flags: Sequence[Flag]
     dialect: Dialect
+    others: Collection[str] = ()
     by_spelling: Mapping[str, Flag] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -43,15 +51,31 @@ class FlagTable:
         return {flag.dest: flag for flag in self.flags}
 
     def find(self, word: str) -> tuple[Flag, str] | None:
-        """The flag a word spells and the spelling it stands for; None when there is none."""
+        """The flag a word spells and the spelling it stands for; None when there is none.
+
+        Raises:
+            ConfigError: for the beginning of a flag that shapes the mesh, where the framework's parser takes
+                no abbreviations or another flag begins like it too.
+        """
         spelling = self.plain(word)
         if spelling in self.by_spelling:
             return self.by_spelling[spelling], spelling
-        if self.dialect.abbreviations and len(word) > 4 and word.startswith("--"):
-            fits = [known for known in self.by_spelling if known.startswith(spelling)]
-            if len({self.by_spelling[known].dest for known in fits}) == 1:
-                return self.by_spelling[fits[0]], fits[0]
-        return None
+        if len(word) < SHORTEST_PREFIX or not word.startswith("--") or spelling in self.others:
+            return None
+        fits = [known for known in self.by_spelling if known.startswith(spelling)]
+        if not fits:
+            return None
+        alike = [known for known in self.others if known.startswith(spelling)]
+        if self.dialect.scripts_add_flags:
+            return None
+        if not self.dialect.abbreviations:
+            raise ConfigError(
+                word, None, "is not a flag, and abbreviations are not taken", f"write {fits[0]}"
+            )
+        if alike or len({self.by_spelling[known].dest for known in fits}) > 1:
+            rule = f"is ambiguous: it could be {', '.join(sorted([*fits, *alike])[:6])}"
+            raise ConfigError(word, None, rule, f"write {fits[0]} in full")
+        return self.by_spelling[fits[0]], fits[0]
 
     def nearest(self, word: str) -> str | None:
         """A known flag that differs from a word only in ``-`` and ``_``, a stuck number, or few letters."""
@@ -74,20 +98,25 @@ def parse(words: Sequence[str], table: FlagTable) -> Parsed:
         ConfigError: for a flag without its value, or a value of the wrong kind.
     """
     parsed = Parsed()
-    place = 0
+    place, passed_over = 0, 0
     while place < len(words):
         word = words[place]
         place += 1
         if not word.startswith("-") or word in ("-", "--") or _NEGATIVE_NUMBER.match(word):
+            # A word after a flag that is not known is most likely its value.
+            if isinstance(word, Unread) and len(parsed.unknown) == passed_over:
+                parsed.strays.append(word)
+            passed_over = len(parsed.unknown)
             continue
-        place += _read_flag(word, words[place:], table, parsed)
+        passed_over = len(parsed.unknown)
+        place += _read_flag(word, words[place : place + MAX_VALUES], table, parsed)
     return parsed
 
 
 def _read_flag(word: str, rest: Sequence[str], table: FlagTable, parsed: Parsed) -> int:
     """Read one flag; how many of the following words it took."""
     name, equals, attached = word.partition("=")
-    value = attached if equals else None
+    value = (Unread(attached, word.missing) if isinstance(word, Unread) else attached) if equals else None
     found = table.find(name)
     if found is None and value is None and table.dialect.attached and not word.startswith("--"):
         found, value = table.find(word[:2]), word[2:] or None
@@ -110,6 +139,10 @@ def _take(flag: Flag, name: str, value: str | None, rest: Sequence[str], parsed:
         if value is None and flag.kind is Kind.ON_OFF and rest and rest[0].lower() in ("true", "false"):
             value, taken = rest[0], 1
         parsed.values[flag.dest] = True if value is None else convert(flag, value)
+        return taken
+    if flag.kind is Kind.FILE and value is None:
+        value, taken = (rest[0], 1) if rest and not rest[0].startswith("-") else (None, 0)
+        parsed.values[flag.dest] = value
         return taken
     if flag.kind is Kind.INTS and value is None:
         items = _until_flag(rest)

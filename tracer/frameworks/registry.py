@@ -18,6 +18,8 @@ FRAMEWORKS = (
     "torchtitan",
     "deepspeed",
     "nanotron",
+    "accelerate",
+    "maxtext",
 )
 _ALIASES = {
     "megatron-lm": "megatron",
@@ -29,6 +31,7 @@ _ALIASES = {
     "tensorrtllm": "tensorrt-llm",
     "trt": "tensorrt-llm",
     "titan": "torchtitan",
+    "hf-accelerate": "accelerate",
 }
 
 

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note
+from tracer.frameworks.other_flags import OtherFlags
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 
 if TYPE_CHECKING:
     from tracer.frameworks.axis_groups import AxisGroups, View
     from tracer.frameworks.flags import Dialect, Flag
+    from tracer.mesh.mesh import Mesh
     from tracer.model.spec import ModelSpec
     from tracer.scenario.placement import Placement
+    from tracer.scenario.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,9 @@ class Framework:
 
     ``read`` raises :class:`~tracer.frameworks.notes.Refusal` where the framework would refuse.
     ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
+    ``others`` lists its other flags, with the release that they were read from. ``config_decides`` is for
+    a framework whose configuration file sets the sizes where the line does not. ``write`` is the other
+    direction: the flags that make a mesh, as near as the framework can say it.
     """
 
     name: str
@@ -182,3 +188,6 @@ class Framework:
     dialect: Dialect
     read: Callable[[Request], Reading]
     file_wins: bool = False
+    others: OtherFlags = field(default_factory=OtherFlags)
+    config_decides: bool = True
+    write: Callable[[Mesh, Plan], list[str]] | None = None

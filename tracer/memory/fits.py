@@ -3,17 +3,15 @@
 Ranks of a stage differ only in the slices that do not divide evenly, and the first part of every cut is
 the largest: so a stage's first rank holds the most and its last rank the least, whatever the size of the
 mesh. Stages with equal layers are one row.
-
-What fits, as a table a person reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes
+from tracer.display import format_bytes, right, runs_of, text_table
 from tracer.errors import ConfigError
 from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, residency_of
 from tracer.memory.share import all_stages
@@ -114,21 +112,6 @@ class Fits:
         return fits_text(self)
 
 
-def runs_of(numbers: Iterable[int]) -> list[range]:
-    """Ascending numbers as runs of neighbours.
-
-    >>> runs_of([0, 1, 2, 5])
-    [range(0, 3), range(5, 6)]
-    """
-    runs: list[range] = []
-    for number in numbers:
-        if runs and runs[-1].stop == number:
-            runs[-1] = range(runs[-1].start, number + 1)
-        else:
-            runs.append(range(number, number + 1))
-    return runs
-
-
 def check_fits(scenario: Scenario, usable: float = 1.0) -> Fits:
     """What fits on a scenario's GPUs; ``usable`` is the part of the memory left to weights and K/V.
 
@@ -163,7 +146,15 @@ def _occupied(held: Residency) -> int:
 
 
 _SHOWN_RUNS = 4
-_HEADER = ("stages", "layers each", "GPUs", "weights", "staging", "K/V a token", "tokens of K/V")
+_COLUMNS = (
+    right("stages", gap=0),
+    right("layers each"),
+    right("GPUs"),
+    right("weights"),
+    right("staging"),
+    right("K/V a token"),
+    right("tokens of K/V"),
+)
 
 
 def fits_text(fits: Fits) -> str:
@@ -174,7 +165,7 @@ def fits_text(fits: Fits) -> str:
         f"{scenario.name or 'scenario'} on {scenario.cluster.hardware}: {memory} a GPU{part}",
         mesh_line(scenario),
         "",
-        *_table([_HEADER, *(_cells(fits, row) for row in fits.stages)]),
+        *text_table(_COLUMNS, [_cells(fits, row) for row in fits.stages]),
         "",
         f"fullest: GPU {fits.fullest.rank}: {_share(fits, fits.fullest)}",
         _verdict(fits),
@@ -208,11 +199,6 @@ def _numbers(stages: Sequence[int]) -> str:
         f"{run.start}" if len(run) == 1 else f"{run.start} to {run.stop - 1}" for run in runs[:_SHOWN_RUNS]
     ]
     return ", ".join(shown) + (f" … ({len(stages):,} stages)" if len(runs) > _SHOWN_RUNS else "")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _share(fits: Fits, held: Residency) -> str:

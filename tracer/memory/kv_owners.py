@@ -1,6 +1,7 @@
-"""What a token leaves behind: who keeps its K/V, layer by layer, and how much room that takes.
+"""Who keeps a token's K/V, layer by layer, and one GPU's part of a whole request's K/V.
 
-One GPU's part of a request's K/V, as ``kv``, ``rank`` and ``fits`` say it: heads, positions, bytes.
+:class:`KvOwners` follows one position; :class:`KvShare` is what ``kv``, ``rank`` and ``fits`` say of one GPU:
+its heads, positions and bytes.
 """
 
 from __future__ import annotations

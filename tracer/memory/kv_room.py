@@ -1,12 +1,16 @@
-"""How much room a request's K/V takes on each GPU that keeps some, and how much is left."""
+"""How much room a request's K/V takes on each GPU that keeps some, and how much is left.
+
+:func:`kv_text` prints it below the owners of one position's K/V.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import format_bytes, left, right, short_range, text_table
 from tracer.errors import ConfigError
-from tracer.memory.kv_owners import KvShare, check_replica_listable, kv_share
+from tracer.memory.kv_owners import KvOwners, KvShare, check_replica_listable, kv_owners, kv_share
 from tracer.memory.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
@@ -99,3 +103,71 @@ def _free(scenario: Scenario, rank: int) -> tuple[int | None, bool]:
         return residency_of(scenario, rank).free_bytes, True
     except ConfigError:
         return whole, False
+
+
+def kv_text(scenario: Scenario, position: int | None = None) -> str:
+    """Who keeps the K/V of a position, and the room that the whole request takes there."""
+    owners = kv_owners(scenario, position)
+    word = "new token" if owners.position >= scenario.token.prompt else "token"
+    title = (
+        f"{scenario.name or 'scenario'}: K/V of {word} {owners.position}, prompt of {scenario.token.prompt}, "
+        f"replica {scenario.replica}"
+    )
+    columns = (
+        right("layers", 9, gap=0),
+        right("stage", 5),
+        right("GPU", 7),
+        left("KV heads", 12),
+        right("bytes a layer", 13),
+        right("bytes", 11),
+    )
+    rows = [
+        (
+            short_range(held.layers),
+            held.stage,
+            held.rank,
+            short_range(held.heads) or "latent",
+            f"{held.bytes_per_layer:,}",
+            f"{held.bytes:,}",
+        )
+        for held in owners.holdings
+    ]
+    rooms = _room_lines(
+        [room for room in kv_room(scenario) if room.rank in owners.ranks], scenario.cluster.hardware
+    )
+    return "\n".join([title, "", *text_table(columns, rows), "", _total(owners), "", *rooms])
+
+
+def _total(owners: KvOwners) -> str:
+    copies = "once" if owners.copies == 1 else f"{owners.copies} times"
+    ranks = ", ".join(map(str, owners.ranks))
+    return (
+        f"GPUs {ranks} keep {owners.elements:,} elements {copies}: {owners.bytes:,} bytes in "
+        f"{owners.scenario.dtype.kv}"
+    )
+
+
+def _room_lines(rooms: list[KvRoom], hardware: str | None) -> list[str]:
+    columns = (
+        right("GPU", 7, gap=0),
+        right("positions kept", 14),
+        right("K/V of the request", 18),
+        right("left", 9),
+        left("room for positions"),
+    )
+    rows = [
+        (
+            room.rank,
+            f"{room.positions:,}",
+            format_bytes(room.kv_bytes),
+            "?" if room.left_bytes is None else format_bytes(max(0, room.left_bytes)),
+            "?" if room.positions_left is None else f"{room.positions_left:,}",
+        )
+        for room in rooms
+    ]
+    lines = text_table(columns, rows)
+    if hardware is None:
+        return [*lines, "note: name cluster.hardware to see what is left"]
+    known = all(room.weights_known for room in rooms)
+    weights = "after weights" if known else "with the weights, whose sizes the model does not state,"
+    return [*lines, f"note: left of {hardware}'s memory {weights} and before activations"]

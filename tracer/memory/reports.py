@@ -1,4 +1,4 @@
-"""What the mesh says of one rank, and of all groups, as JSON values."""
+"""What the mesh says of one rank, and of all groups: as JSON values and as lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import left, text_table
 from tracer.errors import ConfigError, nearest
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.grid import MAX_LISTED_RANKS, check_listable
@@ -95,7 +96,8 @@ def rank_text(scenario: BareScenario, rank: int) -> str:
         f"  expert view  {expert}",
         "  groups",
     ]
-    lines += [f"    {name:<8}{_short(members)}" for name, members in report["groups"].items()]
+    rows = [(name, _short(members)) for name, members in report["groups"].items()]
+    lines += text_table((left(width=8, gap=4), left(gap=0)), rows, headings=False)
     held, missing = _held(scenario, rank)
     lines.append("  holds")
     lines += [f"    {line}" for line in (f"not known: {missing}" if held is None else str(held)).splitlines()]

@@ -1,7 +1,4 @@
-"""The layers of a pipeline stage: how many are dense, how many have experts, and where those are placed.
-
-Which part of the model a GPU has: layers, heads, slices of FFNs, expert slots, vocabulary rows.
-"""
+"""Which part of the model a GPU has: its stage's layers, heads, FFN slices, expert slots, vocabulary rows."""
 
 from __future__ import annotations
 

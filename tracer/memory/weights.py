@@ -1,14 +1,9 @@
-"""Slices of one weight matrix that lie on a GPU: their shape, how many, and how often the mesh has them.
-
-The experts in a GPU's slots.
-
-Embedding and output head on a GPU.
-
-The weights a GPU holds, matrix by matrix.
+"""The weights a GPU holds, matrix by matrix: each slice's shape, how many there are, and who else has it.
 
 Column-parallel matrices (q, k, v, gate, up, and the up-projections of MLA's latents) are cut by rows,
 row-parallel ones (o, down) by columns, over TP, as Megatron, vLLM and SGLang do; MLA's down-projections,
-routers and norms are whole on every rank.
+routers and norms are whole on every rank. Experts follow the GPU's slots; embedding and output head are cut
+by vocabulary.
 """
 
 from __future__ import annotations
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WeightShard:
-    """``count`` slices of one shape ``[rows, columns]`` on one GPU, for instance one a layer.
+    """``count`` slices of one shape ``[rows, columns]`` on one GPU, for instance one per layer.
 
     ``held_by`` is how many times the whole mesh holds each of them, and ``why`` says so in words;
     ``padding`` are elements of a slice that are no parameters (the vocabulary is padded to TP).

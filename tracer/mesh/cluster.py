@@ -1,6 +1,6 @@
-"""The machines: nodes, NVLink islands, rails, link tiers, and which rank sits where.
+"""The machines: nodes, NVLink domains, rails, link tiers, and which rank sits where.
 
-Where arrays of ranks sit: islands and indices, and the share of a group's messages that leave one.
+:class:`Cluster` answers for one rank; the functions below it answer for whole arrays of ranks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -25,7 +25,7 @@ MAX_GRAPH_RANKS = 1 << 16
 
 
 class Tier(StrEnum):
-    """Which link a transfer takes: NVLink inside an island, InfiniBand between islands."""
+    """Which link a transfer takes: NVLink inside an NVLink domain, InfiniBand between domains."""
 
     NVLINK = "nvlink"
     IB = "ib"
@@ -33,7 +33,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of one GPU: bytes a second in ONE direction, and the latency of a message in seconds."""
+    """A link of one GPU: bytes per second in ONE direction, and the latency of a message in seconds."""
 
     bytes_per_s: float
     latency_s: float = 0.0
@@ -47,7 +47,7 @@ NDR_IB = Link(50e9)
 class Cluster:
     """``world_size`` ranks on nodes of ``gpus_per_node``; the last node may be partly empty.
 
-    An island is an NVLink domain of ``nodes_per_island`` whole nodes. ``placement``, when given, lists
+    An NVLink domain is ``nodes_per_island`` whole nodes. ``placement``, when given, lists
     (node, local index) of every rank; without it rank r sits at (r // gpus_per_node, r % gpus_per_node).
 
     >>> cluster = Cluster(world_size=32, gpus_per_node=8)
@@ -92,7 +92,7 @@ class Cluster:
         )
 
     def _checked_placement(self, placement: tuple[tuple[int, int], ...]) -> dict[tuple[int, int], int]:
-        """Inverse of the placement, by (island, index within it)."""
+        """Inverse of the placement, by (NVLink domain, index within it)."""
         if len(placement) != self.world_size:
             raise ConfigError(
                 "cluster.placement",
@@ -132,7 +132,7 @@ class Cluster:
 
     @property
     def domain_word(self) -> str:
-        """What the log calls an island: ``node`` unless islands are larger."""
+        """What the log calls an NVLink domain: ``node``, or ``island`` where it has several nodes."""
         return "node" if self.nodes_per_island == 1 else "island"
 
     def node_of(self, rank: int) -> int:
@@ -150,11 +150,11 @@ class Cluster:
         return self.placement[rank][0] // self.nodes_per_island
 
     def index_in_nvlink_domain(self, rank: int) -> int:
-        """Place of a rank within its island; ranks with one index form a rail."""
+        """Place of a rank within its NVLink domain; ranks with one index form a rail."""
         return self.node_of(rank) % self.nodes_per_island * self.gpus_per_node + self.local_index(rank)
 
     def rank_at(self, nvlink_domain: int, index: int) -> int | None:
-        """The rank at a place of an island, or None when no rank sits there."""
+        """The rank at a place of an NVLink domain, or None when no rank sits there."""
         if self._rank_at is not None:
             return self._rank_at.get((nvlink_domain, index))
         rank = nvlink_domain * self.gpus_per_nvlink_domain + index
@@ -169,7 +169,7 @@ class Cluster:
         return self.nvlink if tier is Tier.NVLINK else self.ib
 
     def graph(self) -> nx.Graph[object]:
-        """The cluster as a networkx graph: ranks, one NVSwitch an island, one switch a rail.
+        """The cluster as a networkx graph: ranks, one NVSwitch per NVLink domain, one switch per rail.
 
         Edges carry ``tier``, ``bytes_per_s`` (one direction) and ``latency_s``.
 
@@ -204,19 +204,13 @@ class Cluster:
 
 
 def _check_link(name: str, link: Link) -> None:
-    _check_rate(f"cluster.{name}_bytes_per_s", link.bytes_per_s, above_zero=True)
-    _check_rate(f"cluster.{name}_latency_s", link.latency_s, above_zero=False)
-
-
-def _check_rate(field: str, value: object, *, above_zero: bool) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < float("inf") or (above_zero and value == 0):  # type: ignore[operator]
-        rule = f"must be a finite number {'above 0' if above_zero else 'of 0 or more'}"
-        raise ConfigError(field, value, rule, "leave it out for the hardware's rate")
+    fix = "leave it out for the hardware's rate"
+    finite_number(f"cluster.{name}_bytes_per_s", link.bytes_per_s, fix=fix)
+    finite_number(f"cluster.{name}_latency_s", link.latency_s, zero=True, fix=fix)
 
 
 def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:
-    """NVLink island of each rank, in the shape of ``ranks``."""
+    """NVLink domain of each rank, in the shape of ``ranks``."""
     import numpy as np
 
     wide: Int64s = ranks.astype(np.int64)
@@ -229,7 +223,7 @@ def nvlink_domains_of(cluster: Cluster, ranks: IntArray) -> Int64s:
 
 
 def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
-    """Place of each rank within its island, in the shape of ``ranks``."""
+    """Place of each rank within its NVLink domain, in the shape of ``ranks``."""
     import numpy as np
 
     wide: Int64s = ranks.astype(np.int64)
@@ -243,9 +237,9 @@ def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
 
 
 def pair_crossing_share(nvlink_domains: Int64s) -> float:
-    """Share of ordered pairs of different members that sit on different islands.
+    """Share of ordered pairs of different members that sit on different NVLink domains.
 
-    ``nvlink_domains``: ``[groups, members]``, island of each member. 0 for groups of one.
+    ``nvlink_domains``: ``[groups, members]``, NVLink domain of each member. 0 for groups of one.
     """
     import numpy as np
 
@@ -261,7 +255,7 @@ def pair_crossing_share(nvlink_domains: Int64s) -> float:
 
 
 def ring_crossing_share(nvlink_domains: Int64s) -> float:
-    """Share of links i -> i+1 (mod members) whose ends sit on different islands; ``[groups, members]``."""
+    """Share of links i -> i+1 (mod members) that leave an NVLink domain; ``[groups, members]``."""
     import numpy as np
 
     if nvlink_domains.shape[1] == 1:

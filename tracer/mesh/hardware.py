@@ -6,7 +6,16 @@ import json
 from dataclasses import dataclass, fields
 from importlib.resources import files
 
-from tracer.errors import ConfigError, check_int, check_known_keys, check_table, check_text, nearest
+from tracer.errors import (
+    MAX_SIZE,
+    ConfigError,
+    check_known_keys,
+    check_table,
+    check_text,
+    finite_number,
+    nearest,
+    whole_number,
+)
 
 _MAX_RATE = 10**18
 _RATES = (
@@ -46,9 +55,9 @@ class Hardware:
         for rate in _RATES:
             object.__setattr__(self, rate, _rate(rate, getattr(self, rate)))
         if self.hbm_bytes is not None:
-            check_int("hardware.hbm_bytes", self.hbm_bytes, high=10**15)
-        check_int("hardware.gpus_per_node", self.gpus_per_node)
-        check_int("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain)
+            whole_number("hardware.hbm_bytes", self.hbm_bytes, at_most=10**15)
+        whole_number("hardware.gpus_per_node", self.gpus_per_node, at_most=MAX_SIZE)
+        whole_number("hardware.gpus_per_nvlink_domain", self.gpus_per_nvlink_domain, at_most=MAX_SIZE)
         if self.gpus_per_nvlink_domain % self.gpus_per_node:
             got, rule = self.gpus_per_nvlink_domain, f"must be whole nodes of {self.gpus_per_node} GPUs"
             raise ConfigError("hardware.gpus_per_nvlink_domain", got, rule, f"try {self.gpus_per_node}")
@@ -133,7 +142,5 @@ def _rate(name: str, value: object) -> float | None:
     """A finite rate above 0, or None."""
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _MAX_RATE:
-        return float(value)
-    rule = f"must be a number above 0 and below {_MAX_RATE}"
-    raise ConfigError(f"hardware.{name}", value, rule, "leave it out when it is not known")
+    fix = "leave it out when it is not known"
+    return finite_number(f"hardware.{name}", value, at_most=_MAX_RATE, fix=fix)

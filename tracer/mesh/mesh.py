@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tracer.display import mime_bundle
 from tracer.errors import ConfigError, nearest, one_of, whole_number
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES, parse_order
 from tracer.mesh.checks import expert_sizes, grid_of_order
@@ -162,8 +163,6 @@ class Mesh:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """What a notebook shows: each axis with its size and the group of rank 0."""
-        from tracer.display import mime_bundle
-
         rows = [
             (axis, self.size_of(axis), " ".join(map(str, list(islice(iter(self.group(0, axis)), 16)))))
             for axis in (*DENSE_AXES, *EXPERT_AXES)

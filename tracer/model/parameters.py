@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tracer.display import left, right, text_table
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
@@ -61,10 +62,15 @@ class ParameterCount:
 
     def __str__(self) -> str:
         """The table, a line a part."""
-        rows = [("part", "parameters", "active", "bytes")]
-        rows += [(p.part, f"{p.total:,}", f"{p.active:,}", f"{p.weight_bytes:,}") for p in self.parts]
+        columns = (
+            left("part", 10, gap=0),
+            right("parameters", 20, gap=0),
+            right("active", 18, gap=0),
+            right("bytes", 20, gap=0),
+        )
+        rows = [(str(p.part), f"{p.total:,}", f"{p.active:,}", f"{p.weight_bytes:,}") for p in self.parts]
         rows += [("all", f"{self.total:,}", f"{self.active:,}", f"{self.weight_bytes:,}")]
-        lines = [f"{part:<10}{total:>20}{active:>18}{size:>20}" for part, total, active, size in rows]
+        lines = text_table(columns, rows)
         left_out = ("biases, q/k norms", *self.left_out)
         return "\n".join([*lines, f"left out: {'; '.join(left_out)}"])
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from tracer.errors import (
+    MAX_SIZE,
     ConfigError,
     check_bool,
-    check_int,
     check_known_keys,
-    check_number,
     check_table,
     check_text,
     divisors,
+    finite_number,
     nearest,
+    whole_number,
 )
 from tracer.model.router_kind import RouterKind
 from tracer.model.weight_format import WeightFormat
@@ -196,7 +198,7 @@ def _check_model(spec: ModelSpec) -> dict[str, object]:
     Raises:
         ConfigError: naming ``model.<field>``.
     """
-    check_int("model.layers", spec.layers, high=MAX_LAYERS)
+    whole_number("model.layers", spec.layers, at_most=MAX_LAYERS)
     final = _single_values(spec) | _dense_layers(spec.layers, spec.dense_layers)
     _check_owner(spec, NEEDS_EXPERTS, "experts", "describes experts")
     _check_owner(spec, NEEDS_MLA, "kv_lora_rank", "is a part of MLA")
@@ -221,18 +223,18 @@ def _fill_defaults(spec: ModelSpec) -> dict[str, object]:
 def _single_values(spec: ModelSpec) -> dict[str, object]:
     """Check each field alone; those whose type a reader may give more loosely come back converted."""
     for name in SIZE_EXAMPLES:
-        _if_given(spec, name, check_int)
+        _if_given(spec, name, partial(whole_number, at_most=MAX_SIZE))
     for name, most in MOST.items():
         if getattr(spec, name) is not None:
-            check_int(f"model.{name}", getattr(spec, name), high=most)
-    check_int("model.shared_experts", spec.shared_experts, low=0, high=MAX_EXPERTS)
+            whole_number(f"model.{name}", getattr(spec, name), at_most=most)
+    whole_number("model.shared_experts", spec.shared_experts, at_least=0, at_most=MAX_EXPERTS)
     for name in ("tie_embeddings", "shared_gate", "renormalise"):
         _if_given(spec, name, check_bool)
     for name in ("name", "source"):
         _if_given(spec, name, check_text)
     final: dict[str, object] = {name: _word(spec, name, WeightFormat) for name in FORMAT_FIELDS}
     final["router"] = _word(spec, "router", RouterKind)
-    final["routed_scale"] = _if_given(spec, "routed_scale", check_number)
+    final["routed_scale"] = _if_given(spec, "routed_scale", partial(finite_number, at_most=MAX_SIZE))
     final["left_out"] = _texts("model.left_out", spec.left_out)
     return final
 
@@ -266,8 +268,8 @@ def _dense_layers(layers: int, value: object) -> dict[str, object]:
     """``dense_layers`` as a count or an ascending tuple, and the set that answers ``is_moe`` at once."""
     field = "model.dense_layers"
     if not isinstance(value, list | tuple):
-        return {"dense_layers": check_int(field, value, low=0, high=layers)}
-    numbers = [check_int(field, each, high=layers) for each in value]
+        return {"dense_layers": whole_number(field, value, at_least=0, at_most=layers)}
+    numbers = [whole_number(field, each, at_most=layers) for each in value]
     as_set = frozenset(numbers)
     if len(as_set) != len(numbers):
         raise ConfigError(field, value, "must name each layer once", f"write {sorted(as_set)}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
 from tracer.scenario.token import Phase
 from tracer.serving.kv_handover import KvHandover, kv_handover
@@ -78,20 +78,31 @@ class Generation:
 
     def __str__(self) -> str:
         steps = sum(leg.name == "decode" for leg in self.legs)
-        lines = [
+        title = (
             f"{self.prefill.name or 'scenario'}: prompt of {self.prefill.token.prompt}, {steps} decode "
-            f"step{'s' * (steps > 1)}, {steps + 1} tokens",
-            f"{'leg':<9} {'position':>8} {'home':>7} {'GPUs':>6} {'crossings':>9} {'ops':>6} {'bytes':>10} "
-            f"{'time':>8} {'total':>8}",
-        ]
-        for leg in self.legs:
-            tally = leg.tally
-            lines.append(
-                f"{leg.name:<9} {leg.position:>8} {leg.home:>7} {tally.gpus_touched:>6} "
-                f"{tally.node_crossings:>9} {tally.comm_ops:>6} {format_bytes(tally.bytes):>10} "
-                f"{format_seconds(leg.seconds):>8} {format_seconds(leg.since):>8}"
-            )
+            f"step{'s' * (steps > 1)}, {steps + 1} tokens"
+        )
+        lines = [title, *text_table(_COLUMNS, map(_row, self.legs))]
         return "\n".join([*lines, *(_transfer_note(leg.transfer) for leg in self.legs if leg.transfer)])
+
+
+_WIDTHS = {"position": 8, "home": 7, "GPUs": 6, "crossings": 9, "ops": 6, "bytes": 10, "time": 8, "total": 8}
+_COLUMNS = (left("leg", 9, gap=0), *(right(heading, width, gap=1) for heading, width in _WIDTHS.items()))
+
+
+def _row(leg: Leg) -> tuple[object, ...]:
+    tally = leg.tally
+    return (
+        leg.name,
+        leg.position,
+        leg.home,
+        tally.gpus_touched,
+        tally.node_crossings,
+        tally.comm_ops,
+        format_bytes(tally.bytes),
+        format_seconds(leg.seconds),
+        format_seconds(leg.since),
+    )
 
 
 def generate(prefill: Scenario, steps: int, decode: Scenario | None = None) -> Generation:

@@ -1,4 +1,4 @@
-"""The K/V's last trip streamed: each layer's K/V leaves when the layer is done, behind the next one's work.
+"""The K/V hand-over streamed: each layer's K/V leaves when the layer is done, behind the next one's work.
 
 What is left after prefill's last layer is exposed. It is simulated on two streams, compute and a GPU's link,
 and stands beside its closed form: the transfers from layer k on cannot start before k is computed, so for the
@@ -94,10 +94,10 @@ def exposed_closed_form(compute: Seconds, transfer: Seconds) -> float:
 
 
 def kv_stream(moved: KvHandover, hardware: str | None = None) -> KvStream:
-    """Stream a whole prompt's last trip behind prefill on a GPU, or on the one that its cluster names.
+    """Stream a whole prompt's hand-over behind prefill on a GPU, or on the one that its cluster names.
 
     Raises:
-        ConfigError: for one position's trip, or when the GPU's rates or the model's sizes are not known.
+        ConfigError: for one position's hand-over, or when the GPU's rates or the model's sizes are not known.
     """
     prefill = moved.pools.prefill
     name = hardware or prefill.cluster.hardware

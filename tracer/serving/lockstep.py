@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracer.display import exact_sum
-from tracer.errors import ConfigError
+from tracer.errors import ConfigError, finite_number
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
 
@@ -202,14 +201,6 @@ def _check_loads(scenario: Scenario, loads: Sequence[float], moe: float, dummy: 
     if len(loads) != dp:
         rule = f"must give one load for each of the {dp} replicas"
         raise ConfigError("loads", list(loads), rule, "mend the list")
-    _check_load("moe", moe)
-    _check_load("dummy", dummy)
-    for replica, load in enumerate(loads):
-        _check_load(f"loads[{replica}]", load)
-    return [float(load) for load in loads]
-
-
-def _check_load(name: str, value: object) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0:
-        return
-    raise ConfigError(name, value, "must be a finite number of 0 or more", "try 1.0")
+    finite_number("moe", moe, zero=True)
+    finite_number("dummy", dummy, zero=True)
+    return [finite_number(f"loads[{replica}]", load, zero=True) for replica, load in enumerate(loads)]

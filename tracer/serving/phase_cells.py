@@ -1,6 +1,6 @@
-"""The cells of the prefill-against-decode table; each takes a scenario in its phase.
+"""The cells of the table that sets prefill beside decode; each takes a scenario in its phase.
 
-Whether a matmul over so many rows is bound by arithmetic or by reading its weights.
+A cell also says whether a matmul over so many rows is bound by arithmetic or by reading its weights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Bound = tuple[str, dict[str, float], str]
 def bound_words(scenario: Scenario, rows: int) -> Bound:
     """(sentence, figures, why only stated) for weights that ``rows`` rows share.
 
-    A weight of b bytes is read once and does 2 FLOP a row: ``2 · rows / b`` FLOP a byte, against the GPU's
+    A weight of b bytes is read once and does 2 FLOP per row: ``2 · rows / b`` FLOP per byte against the GPU's
     peak FLOP/s over its HBM bytes/s (both from its data sheet figures; the roofline of one matmul).
     """
     size = BYTES[scenario.dtype.weights]

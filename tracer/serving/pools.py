@@ -25,7 +25,7 @@ class Pools:
     """Two deployments of one model on separate nodes: prefill makes the K/V, decode uses it.
 
     The scenarios' replicas serve the request. Ranks of the decode pool are shown after the prefill pool's,
-    from ``offset`` on; whatever moves between the pools crosses islands.
+    from ``offset`` on; whatever moves between the pools crosses NVLink domains.
 
     Raises:
         ConfigError: when the phases, the models or the K/V dtypes differ, when the decode scenario has

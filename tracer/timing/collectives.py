@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.errors import check_amount, check_seconds, one_of, whole_number
+from tracer.errors import finite_number, one_of, whole_number
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Link
@@ -65,29 +65,8 @@ def collective_seconds(
     Raises:
         ConfigError: for an unknown collective or algorithm, or negative bytes.
     """
-    size = check_amount("total_bytes", total_bytes)
+    size = finite_number("total_bytes", total_bytes, zero=True)
     steps = latency_steps(kind, ranks, algorithm)
     if ranks == 1:
         return 0.0
     return steps * link.latency_s + busbw_factor(kind, ranks) * size / link.bytes_per_s
-
-
-def algbw(total_bytes: float, seconds: float) -> float:
-    """Algorithm bandwidth S/t in bytes a second.
-
-    Raises:
-        ConfigError: for negative bytes, or a time that is not above 0.
-    """
-    return check_amount("total_bytes", total_bytes) / check_seconds("seconds", seconds)
-
-
-def busbw(kind: str, total_bytes: float, ranks: int, seconds: float) -> float:
-    """Bus bandwidth in bytes a second: ``busbw_factor`` x S/t, comparable with a link's rate.
-
-    >>> round(busbw("all_reduce", 536_870_912, 8, 2111.06e-6) / 1e9, 1)
-    445.0
-
-    Raises:
-        ConfigError: as :func:`busbw_factor` and :func:`algbw`.
-    """
-    return busbw_factor(kind, ranks) * algbw(total_bytes, seconds)

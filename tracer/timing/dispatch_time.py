@@ -1,6 +1,6 @@
 """How long a batch's dispatch or combine takes through relays, and which tier binds.
 
-A row crosses IB once to each remote island, to the relay with the home's index, which forwards it over
+A row crosses IB once to each remote NVLink domain, to the relay with the home's index, which forwards it over
 NVLink (DeepSeek-V3 report, section 3.2.2). Many rows are under way at once, so both tiers work at the
 same time and the slower one sets the pace; ``overlapped=False`` adds them instead.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.display import exact_sum
-from tracer.errors import check_amount
+from tracer.errors import finite_number
 from tracer.mesh.cluster import Tier
 from tracer.traffic.moe import RowBytes
 from tracer.trip.clock import LinkRates, transfer_seconds
@@ -56,8 +56,8 @@ def exchange_time(
     Raises:
         ConfigError: for negative bytes.
     """
-    nvlink = check_amount("exchange.nvlink_bytes", nvlink_bytes)
-    ib = check_amount("exchange.ib_bytes", ib_bytes)
+    nvlink = finite_number("exchange.nvlink_bytes", nvlink_bytes, zero=True)
+    ib = finite_number("exchange.ib_bytes", ib_bytes, zero=True)
     return ExchangeTime(
         nvlink,
         ib,
@@ -76,10 +76,10 @@ def batch_exchange(
     low_latency: bool = False,
     overlapped: bool = True,
 ) -> ExchangeTime:
-    """An exchange of ``rows`` rows a GPU, from the expected copies of one row.
+    """An exchange of ``rows`` rows per GPU, from the expected copies of one row.
 
-    High throughput moves one copy a GPU and a remote island; low latency one message a pick, straight.
-    Combine mirrors dispatch in copies, with its own ``row_bytes``.
+    High throughput moves one copy per GPU and per remote NVLink domain; low latency one message per pick,
+    straight. Combine mirrors dispatch in copies, with its own ``row_bytes``.
     """
     if low_latency:
         nvlink, ib = copies.messages - copies.messages_ib, copies.messages_ib

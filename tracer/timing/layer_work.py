@@ -84,7 +84,7 @@ def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[O
 def _load(scenario: Scenario, rows: float) -> ExpertLoad:
     """Experts and pairs of a rank: its share of the group's rows; with DWDP its own rows, all experts.
 
-    A shared expert that is routed adds one pick a row, on average over the ranks.
+    A shared expert that is routed adds one pick per row, on average over the ranks.
     """
     model, mesh = scenario.model, scenario.mesh
     if scenario.plan.contract is Contract.DWDP:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.errors import check_amount
+from tracer.errors import finite_number
 from tracer.model.dtype import BYTES, Dtype
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
@@ -48,7 +48,7 @@ class Operator:
 
     @property
     def intensity(self) -> float:
-        """FLOPs a byte; 0 for an operator that does nothing."""
+        """FLOPs per byte; 0 for an operator that does nothing."""
         return self.flops / self.bytes if self.bytes else 0.0
 
 
@@ -87,7 +87,7 @@ def expert_load(
     """
     experts, top_k = spec.need("experts", _WHY), spec.need("top_k", _WHY)
     held = experts * share
-    hit = held * (1 - (1 - top_k / experts) ** check_amount("tokens", tokens))
+    hit = held * (1 - (1 - top_k / experts) ** finite_number("tokens", tokens, zero=True))
     return ExpertLoad(held, hit, tokens * top_k * share if own_pairs is None else own_pairs)
 
 

@@ -32,7 +32,7 @@ _PROPORTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class PassTime:
-    """Times of one pass of ``tokens`` new tokens a replica, all replicas alike, seconds on one GPU.
+    """Times of one pass of ``tokens`` new tokens per replica, all replicas alike, seconds on one GPU.
 
     ``attention``, ``shared``, ``experts`` and ``dense`` are rooflines at peak rates; ``traffic`` is what
     the axes move at link rate, ``exchange`` dispatch and combine of a MoE layer. Nothing overlaps but the
@@ -181,7 +181,7 @@ def pass_time(
     rates_name: str = "the cluster's",
     like: PassTime | None = None,
 ) -> PassTime:
-    """Times of a pass of ``batch`` requests a replica (default: :func:`pass_batch` of ``tokens``).
+    """Times of a pass of ``batch`` requests per replica (default: :func:`pass_batch` of ``tokens``).
 
     ``parts`` cuts its rows evenly and times one part: attention work and rows are shared out, weights
     are read in each. ``like`` is a pass of the same scenario and rates: its traffic is scaled to the rows,

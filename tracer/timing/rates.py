@@ -1,9 +1,8 @@
-"""Rates by name: peak, or fitted to measurements; the data file says how each was found.
+"""Link rates by name: peak, or fitted to measurements; the data file says how each was found.
 
-How rates are fitted to measurements: least squares of relative errors, by hand-checkable means.
-
-Every row weighs the same whatever its size: t = Σ x_j·c_j is solved for c with each row divided by its
-measured t. A latency or an inverse rate that comes out negative is set to 0 and the rest solved again.
+A fit is least squares of relative errors: every row weighs the same whatever its size, so t = Σ x_j·c_j is
+solved for c with each row divided by its measured t. A latency or an inverse rate that comes out negative is
+set to 0 and the rest solved again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_amount, check_seconds, nearest
+from tracer.errors import ConfigError, finite_number, nearest
 from tracer.mesh.cluster import Link
 from tracer.timing.collectives import busbw_factor
 from tracer.trip.clock import LinkRates
@@ -28,7 +27,7 @@ def relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -
     Raises:
         ConfigError: for columns of another length than ``seconds``, or a time that is not above 0.
     """
-    times = np.array([check_seconds("fit.seconds", value) for value in seconds])
+    times = np.array([finite_number("fit.seconds", value, unit="seconds") for value in seconds])
     table = np.array(columns, dtype=np.float64).T
     if table.shape[:1] != times.shape:
         raise ConfigError("fit.columns", f"{table.shape[0]} rows", f"must be {len(times)} rows", "mend them")
@@ -50,7 +49,7 @@ def fit_link(payload_bytes: Sequence[float], seconds: Sequence[float]) -> Link:
     Raises:
         ConfigError: as :func:`relative_fit`, or when time does not grow with the bytes.
     """
-    sizes = [check_amount("fit.bytes", value) for value in payload_bytes]
+    sizes = [finite_number("fit.bytes", value, zero=True) for value in payload_bytes]
     latency, inverse = relative_fit([[1.0] * len(sizes), sizes], seconds)
     if inverse <= 0:
         raise ConfigError("fit.seconds", "times", "must grow with the bytes", "give more sizes")

@@ -1,25 +1,28 @@
 """What ``tokentrip time`` says of a scenario: the token's trip, a pass, overlap, pipeline, contract.
 
-The timelines of a time report, for Gantt charts and trace viewers.
+:func:`timelines_of` hands the same times to Gantt charts and trace viewers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import exact_sum
+from tracer.display import exact_sum, format_bytes, format_seconds, left, right, text_table
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract
+from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
@@ -41,7 +44,10 @@ OVERLAPPED_LAYERS = 4
 
 @dataclass(frozen=True, slots=True)
 class TimeReport:
-    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why."""
+    """Times of one scenario; parts that cannot be had are None, and ``missing`` says why.
+
+    ``chunk`` are the tokens per chunk where ``pipeline`` serves one prompt in chunks.
+    """
 
     trip: Trip
     times: TripTime
@@ -51,6 +57,7 @@ class TimeReport:
     decode: DecodePipeline | None
     choice: Choice | None
     missing: tuple[str, ...]
+    chunk: int | None = None
 
     @property
     def closed_bubble(self) -> float | None:
@@ -77,6 +84,7 @@ class TimeReport:
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
+                **({} if self.chunk is None else {"chunk": self.chunk}),
             },
             "decode_pipeline": decode
             and {
@@ -98,8 +106,6 @@ class TimeReport:
         }
 
     def __str__(self) -> str:
-        from tracer.timing.report_text import report_text
-
         return report_text(self)
 
 
@@ -108,18 +114,22 @@ def time_report(
     *,
     tokens: int | None = None,
     micro_batches: int = 8,
+    chunk: int | None = None,
     profile: str = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
 ) -> TimeReport:
-    """Time a scenario: ``tokens`` new tokens a replica, ``micro_batches`` in the pipeline, a profile's rates.
+    """Time a scenario: ``tokens`` new tokens per replica, ``micro_batches`` of them, a profile's rates.
 
+    ``chunk`` sends one prompt through the pipeline in chunks of so many tokens, in place of micro-batches.
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
     ``moe_times`` are overlapped, halved, instead of those computed.
 
     Raises:
         ConfigError: for a number below 1, or a profile or GPU that does not ship.
     """
+    if chunk is not None and scenario.decodes:
+        raise ConfigError("chunk", chunk, "divides a prompt, and decode has none", "leave it out")
     rates = rates_of(profile, LinkRates.of(scenario.cluster))
     name = "the cluster's" if profile == PEAK else profile
     trip = take_trip(scenario)
@@ -133,11 +143,15 @@ def time_report(
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
+            if chunk is not None and pipeline is not None:
+                pipeline = chunked_prompt(scenario, gpu, chunk, rates)
         choice = _choice(scenario, gpu, whole, rates, missing)
     times = trip_time(trip, rates, name)
     if moe_times is not None:
         overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
-    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing))
+    return TimeReport(
+        trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), chunk if pipeline else None
+    )
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -223,7 +237,7 @@ def contract_group(scenario: Scenario, hardware: Hardware, rates: LinkRates) -> 
 
 
 def _nvlink_domains(scenario: Scenario) -> int:
-    """Islands that the token's dispatch group spans."""
+    """NVLink domains that the token's dispatch group spans."""
     members = scenario.mesh.group(scenario.home, ("etp", "ep"))
     return len({scenario.cluster.nvlink_domain_of(rank) for rank in members})
 
@@ -253,3 +267,77 @@ def timelines_of(report: TimeReport) -> list[Timeline]:
     if report.decode is not None:
         lines.append(timeline.of_decode(report.decode))
     return lines
+
+
+def report_text(report: TimeReport) -> str:
+    """Every part that is there, then what is missing and why."""
+    scenario = report.trip.scenario
+    lines = [f"{scenario.name or 'scenario'}: {mesh_line(scenario)}", ""]
+    lines += [
+        f"one token's trip: {format_seconds(report.times.seconds)} on the links ({report.times.assumption})"
+    ]
+    if report.whole is not None:
+        lines += ["", *_pass_lines(report.whole)]
+    if report.overlap is not None:
+        lines += ["", *_overlap_lines(report.overlap)]
+    if report.pipeline is not None:
+        stages, batches = report.pipeline.start.shape
+        work = f"{batches} micro-batches, each such a pass"
+        if report.chunk is not None:
+            work = f"{batches} chunks of one prompt, {report.chunk:,} tokens each"
+        lines += [
+            "",
+            f"pipeline: {stages} stages x {work}, in "
+            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
+            f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+        ]
+    if report.decode is not None:
+        _, stages, groups = report.decode.start.shape
+        lines += [
+            "",
+            f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
+            f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
+            f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
+        ]
+    if report.choice is not None:
+        lines += ["", str(report.choice)]
+    if report.missing:
+        lines += ["", *(f"not timed: {reason}" for reason in report.missing)]
+    return "\n".join(lines)
+
+
+def _pass_lines(whole: PassTime) -> Iterator[str]:
+    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    yield from text_table(_LAYER_COLUMNS, _layer_rows(whole))
+    yield f"  assumes {whole.assumption}"
+
+
+_LAYER_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), left("what binds"))
+
+
+def _layer_rows(whole: PassTime) -> Iterator[tuple[str, str, str]]:
+    """What a layer's time goes into: its operators, the exchange of tokens, the other traffic."""
+    for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
+        for each in layer.operators:
+            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
+            yield each.operator.name, format_seconds(each.seconds), binds
+    for name, exchange in whole.exchange.items():
+        nvlink, ib = format_bytes(exchange.nvlink_bytes), format_bytes(exchange.ib_bytes)
+        binds = f"{exchange.binding or 'nothing'}: {nvlink} NVLink, {ib} IB a GPU"
+        yield name, format_seconds(exchange.seconds), binds
+    for line in whole.traffic.lines:
+        if not (line.axis == "ep" and whole.exchange):
+            name = f"{line.axis} {line.part.replace('_', ' ')}"
+            yield name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"
+
+
+def _overlap_lines(overlap: Overlap) -> Iterator[str]:
+    yield (
+        f"two-batch overlap (4 MoE layers): {overlap.gain:+.1%} throughput, bound {overlap.bound:+.1%}; "
+        f"{format_seconds(overlap.sequential_seconds)} in sequence, "
+        f"{format_seconds(overlap.seconds)} overlapped"
+    )
+    yield (
+        f"  communication left exposed: {format_seconds(overlap.exposed_seconds)} of "
+        f"{format_seconds(overlap.communication_seconds)}"
+    )

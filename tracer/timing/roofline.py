@@ -82,7 +82,7 @@ def layer_time(operators: Iterable[Operator], hardware: Hardware, *, rows: bool 
 
 
 def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
-    """FLOPs a byte at which arithmetic and memory take equally long: peak FLOPs / memory bandwidth.
+    """FLOPs per byte at which arithmetic and memory take equally long: peak FLOPs / memory bandwidth.
 
     >>> from tracer.mesh.hardware import hardware_preset
     >>> round(ridge(hardware_preset("h100")))
@@ -95,20 +95,11 @@ def ridge(hardware: Hardware, rate: str = "bf16_flops") -> float:
     return hardware.need(rate, why) / hardware.need("hbm_bytes_per_s", why)
 
 
-def weight_intensity(tokens_per_expert: float, bytes_per_weight: float) -> float:
-    """FLOPs a byte of weights of a GEMM over M rows: 2·M / bytes a weight (BF16: M; FP8: 2·M).
-
-    >>> weight_intensity(512, 2), weight_intensity(512, 1)
-    (512.0, 1024.0)
-    """
-    return 2 * tokens_per_expert / bytes_per_weight
-
-
 @dataclass(frozen=True, slots=True)
 class ExpertRoof:
     """Where the expert GEMMs of a model leave the memory roof of a GPU.
 
-    ``tokens_per_expert`` is ridge x bytes a weight / 2, from weight bytes alone. ``batch`` is the number
+    ``tokens_per_expert`` is ridge x bytes per weight / 2, from weight bytes alone. ``batch`` is the number
     of tokens (of all GPUs that share the experts) at which the mean load reaches it: x E / k.
     ``batch_with_rows`` counts the rows' bytes and the experts really hit as well; None when the rows
     alone keep the GEMMs under the memory roof at any batch.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.dualpipe_clock import Schedule
     from tracer.timing.schedules.pipeline import Pipeline
     from tracer.timing.schedules.streams import Placed
-    from tracer.timing.weights.buffers import PassSlices
     from tracer.trip.clock import TripTime
     from tracer.trip.trip import Trip
 
@@ -95,7 +94,7 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
 
 
 def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
-    """One row a stage; kinds alternate over micro-batches, which the labels name."""
+    """One row per stage; kinds alternate over micro-batches, which the labels name."""
     stages, batches = pipeline.start.shape
     stage, batch = np.divmod(np.arange(stages * batches), batches)
     return Timeline(
@@ -111,7 +110,7 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
 
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
-    """One row a stage; one kind a group of requests."""
+    """One row per stage; one kind a group of requests."""
     _, stages, groups = pipeline.start.shape
     step, stage, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
     return Timeline(
@@ -127,7 +126,7 @@ def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timel
 
 
 def of_dualpipe(schedule: Schedule) -> Timeline:
-    """One row a stage; the kinds are those of the schedule's cells. No labels: there may be many cells."""
+    """One row per stage; the kinds are those of the schedule's cells. No labels: there may be many cells."""
     from tracer.timing.schedules.dualpipe import WORK_NAMES
 
     return Timeline(
@@ -141,26 +140,8 @@ def of_dualpipe(schedule: Schedule) -> Timeline:
     )
 
 
-def of_dwdp(passed: PassSlices, title: str = "DWDP pass") -> Timeline:
-    """Compute (attention, experts, and the stall between them) and copies, a row each."""
-    slices = []
-    parts = zip(passed.attention, passed.experts, passed.copies, strict=True)
-    for layer, (attention, experts, copy) in enumerate(parts, 1):
-        spans = [
-            ("compute", "attention", *attention),
-            ("compute", "experts", *experts),
-            ("copy", "copy", *copy),
-        ]
-        if experts[0] > attention[1]:
-            spans.append(("compute", "stall", attention[1], experts[0]))
-        slices += [
-            (row, kind, start, end - start, f"layer {layer} {kind}") for row, kind, start, end in spans
-        ]
-    return from_slices(title, slices)
-
-
 def of_trip(trip: Trip, times: TripTime) -> Timeline:
-    """One row a layer; hops one after the other, at link rate."""
+    """One row per layer; hops one after the other, at link rate."""
     since = (0.0, *times.cumulative_seconds)
     return from_slices(
         f"{trip.scenario.name or 'trip'}: {times.assumption}",

@@ -98,7 +98,7 @@ def advise(scenario: Scenario, objective: str = "throughput") -> Advice:
 
 
 def _meshes(world: int, nvlink_domain: int) -> dict[str, dict[str, Any]]:
-    """The chart's branches over ``world`` GPUs; TP stays inside an island, replicas fill the rest."""
+    """The chart's branches over ``world`` GPUs; TP stays inside an NVLink domain, replicas fill the rest."""
     tp = min(world, nvlink_domain)
     hybrid = min(HYBRID_TP, world)
     return {
@@ -157,7 +157,7 @@ def _counted(
 
 
 def _fit(scenario: Scenario, nvlink_domain: int) -> str:
-    """Weight bytes against the memory of one island."""
+    """Weight bytes against the memory of one NVLink domain."""
     size = count_parameters(scenario.model).weight_bytes
     if scenario.cluster.hardware is None:
         return f"weights are {format_bytes(size)}; no hardware is named, so its memory is unknown"

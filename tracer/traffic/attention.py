@@ -104,7 +104,7 @@ def _peers(scenario: Scenario) -> tuple[int, str]:
 
 
 def _shard_share(scenario: Scenario) -> float:
-    """Share of those pairs that cross islands, over all layers."""
+    """Share of those pairs that cross NVLink domains, over all layers."""
     return share_of_groups(scenario, _shard_groups(scenario), layers_by_stage(scenario))
 
 

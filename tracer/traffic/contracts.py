@@ -59,8 +59,8 @@ class Contracts:
         return [
             (
                 entry.name,
-                format_bytes(round(entry.nvlink_bytes)),
-                format_bytes(round(entry.ib_bytes)),
+                format_bytes(entry.nvlink_bytes),
+                format_bytes(entry.ib_bytes),
                 format_seconds(entry.seconds),
                 entry.how,
             )
@@ -79,7 +79,7 @@ class Contracts:
 
 
 def compare_contracts(scenario: Scenario) -> Contracts:
-    """TP, EP (by picks, by GPU, by island), all-gather/reduce-scatter and DWDP over one dispatch group.
+    """TP, EP (by picks, GPU and NVLink domain), all-gather/reduce-scatter and DWDP over one dispatch group.
 
     Raises:
         ConfigError: when the model has no experts, or the mesh is too large to list.

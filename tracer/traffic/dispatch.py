@@ -1,8 +1,11 @@
 """Expected copies of one token's dispatch under uniform picks: exact sums, no sampling.
 
 Averaged over the homes of the dispatch groups; combine mirrors dispatch in copies. The forms are those
-of the counting rules: p(e_island) an IB copy, p(e_gpu) a copy inside an island, and Σ p(e_gpu) over IB
-for an island where the home has no relay.
+of the counting rules: p(e_domain) an IB copy, p(e_gpu) a copy inside an NVLink domain, and Σ p(e_gpu) over
+IB for a domain where the home has no relay.
+
+Replicas that tie take turns by token position, so with them a copy is expected over all positions. A batch
+whose positions are no multiple of the turns, or a single token, moves a little more or less.
 """
 
 from __future__ import annotations
@@ -36,11 +39,12 @@ RANK_WORK = 64
 
 @dataclass(frozen=True, slots=True)
 class DispatchCopies:
-    """Expected copies a token (of one source rank) by link and by how much is de-duplicated.
+    """Expected copies per token (of one source rank) by link and by how much is de-duplicated.
 
-    ``nvlink`` and ``ib`` are what moves through relays, one copy a GPU and one a remote island.
-    ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other islands (no relay);
-    ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between islands.
+    ``nvlink`` and ``ib`` are what moves through relays, one copy per GPU and one per remote NVLink domain.
+    ``gpus`` are copies to distinct other GPUs, ``gpus_ib`` those of them on other NVLink domains (no relay);
+    ``messages`` one for each (expert, etp rank) that is not home, ``messages_ib`` those between NVLink
+    domains.
     """
 
     nvlink: float
@@ -63,7 +67,7 @@ NO_COPIES = DispatchCopies(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A dispatch group: island, index and EP rank of each member."""
+    """A dispatch group: NVLink domain, index and EP rank of each member."""
 
     nvlink_domains: tuple[int, ...]
     indices: tuple[int, ...]
@@ -71,7 +75,7 @@ class _Group:
 
 
 def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
-    """Copies of a token in a MoE layer, averaged over the homes of the layer's stage.
+    """Copies of a token in a MoE layer, averaged over the homes of the layer's stage and token positions.
 
     Raises:
         ConfigError: for a mesh or a table of replicas too large to sum over.
@@ -84,12 +88,11 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
         return _with_replicas(scenario, placement, stage, ranks, chance)
     shapes = _shapes(scenario, ranks)
     _check_work(sum(len(group.nvlink_domains) for group in shapes) * placement.experts)
-    held = [frozenset(placement.experts_of(ep)) for ep in range(placement.ep)]
+    served = _Served([placement.ep_ranks_of(e) for e in range(placement.experts)], chance, most=1)
     total = NO_COPIES
     for group, times in shapes.items():
-        sets = [held[ep] for ep in group.ep_ranks]
-        for home in range(len(sets)):
-            total += _home_copies(group, home, sets, chance).scaled(times)
+        for home in range(len(group.ep_ranks)):
+            total += _home_copies(group, home, served).scaled(times)
     return total.scaled(1 / ranks.size)
 
 
@@ -112,7 +115,7 @@ def stage_groups(scenario: Scenario, stage: int) -> Int64s:
 def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
     """One of the groups ``[groups, members]`` of each kind, with how many there are.
 
-    Groups are alike when one is the other moved along by whole islands.
+    Groups are alike when one is the other moved along by whole NVLink domains.
     """
     nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
@@ -126,7 +129,7 @@ def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
 
 
 def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
-    """Groups that look alike (islands renumbered in order of appearance), with how many there are."""
+    """Groups that look alike (NVLink domains renumbered in order of appearance), with how many there are."""
     shapes: dict[_Group, int] = {}
     for row, times in groups_alike(scenario, ranks):
         numbers: dict[int, int] = {}
@@ -158,13 +161,53 @@ def _check_work(work: int) -> None:
         )
 
 
-def _home_copies(
-    group: _Group, home: int, sets: Sequence[frozenset[int]], chance: HitChance
-) -> DispatchCopies:
-    """Copies from one home, where member i serves the experts ``sets[i]`` for it."""
+class _Served:
+    """How often one home's tokens reach some EP ranks, over all token positions.
+
+    ``ties``: for each expert the EP ranks that take turns in serving it, by position modulo their number. A
+    chance is a mean over as many positions as the common multiple of the turns that matter to it: those of
+    experts whose turns the EP ranks in question share with others. Above ``most`` the first positions stand
+    for all.
+    """
+
+    def __init__(self, ties: Sequence[Sequence[int]], chance: HitChance, most: int) -> None:
+        self.ties, self.chance, self.most = ties, chance, most
+        self.experts_at: dict[int, list[int]] = {}
+        for expert, tie in enumerate(ties):
+            for ep in set(tie):
+                self.experts_at.setdefault(ep, []).append(expert)
+        self._hits: dict[frozenset[int], float] = {}
+
+    def hit(self, eps: frozenset[int]) -> float:
+        """Chance that a token has at least one expert on these EP ranks."""
+        if eps not in self._hits:
+            self._hits[eps] = self._mean_hit(eps)
+        return self._hits[eps]
+
+    def _mean_hit(self, eps: frozenset[int]) -> float:
+        reached = {expert for ep in eps for expert in self.experts_at.get(ep, ())}
+        always = {expert for expert in reached if eps.issuperset(self.ties[expert])}
+        turns = sorted(reached - always)
+        positions = min(lcm(*(len(self.ties[expert]) for expert in turns)), self.most)
+        found = []
+        for position in range(positions):
+            tied = (e for e in turns if self.ties[e][position % len(self.ties[e])] in eps)
+            found.append(self.chance.of_set(always.union(tied)))
+        return exact_sum(found) / positions
+
+    def picks(self, ep: int) -> float:
+        """Expected picks of a token among the experts that an EP rank serves."""
+        return exact_sum(
+            self.chance.picks_of((expert,)) * self.ties[expert].count(ep) / len(self.ties[expert])
+            for expert in self.experts_at.get(ep, ())
+        )
+
+
+def _home_copies(group: _Group, home: int, served: _Served) -> DispatchCopies:
+    """Copies from one home of a group."""
     own = group.nvlink_domains[home]
-    hits = [chance.of_set(served) for served in sets]
-    picks = [chance.picks_of(served) for served in sets]
+    hits = [served.hit(frozenset((ep,))) for ep in group.ep_ranks]
+    picks = [served.picks(ep) for ep in group.ep_ranks]
     nvlink = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
     messages = exact_sum(picks) - picks[home]
     messages_ib = exact_sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
@@ -177,7 +220,7 @@ def _home_copies(
         if not relays:
             ib += exact_sum(hits[i] for i in there)
             continue
-        ib += chance.of_set(set().union(*(sets[i] for i in there)))
+        ib += served.hit(frozenset(group.ep_ranks[i] for i in there))
         nvlink += exact_sum(hits[i] for i in there if i != relays[0])
     return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
 
@@ -185,10 +228,7 @@ def _home_copies(
 def _with_replicas(
     scenario: Scenario, placement: Placement, stage: int, ranks: Int64s, chance: HitChance
 ) -> DispatchCopies:
-    """Average over homes and over token positions modulo the ties between replicas.
-
-    Where the ties' least common multiple makes too many positions, the first of them stand for all.
-    """
+    """Average over homes, each with replicas of its own choice, and over token positions."""
     nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
     eps = scenario.mesh.coordinates_of(ranks)["ep"]
     _check_work(ranks.size * (ranks.shape[1] + placement.experts))
@@ -199,14 +239,8 @@ def _with_replicas(
             tuple(nvlink_domains[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist())
         )
         for home, source in enumerate(ranks[row].tolist()):
-            ties = _ties(scenario, placement, stage, source)
-            positions = min(lcm(*(len(tie) for tie in ties)), most)
-            for position in range(positions):
-                held: list[set[int]] = [set() for _ in range(placement.ep)]
-                for expert, tie in enumerate(ties):
-                    held[tie[position % len(tie)]].add(expert)
-                sets = [frozenset(held[ep]) for ep in group.ep_ranks]
-                total += _home_copies(group, home, sets, chance).scaled(1 / positions)
+            served = _Served(_ties(scenario, placement, stage, source), chance, most)
+            total += _home_copies(group, home, served)
     return total.scaled(1 / ranks.size)
 
 
@@ -216,7 +250,7 @@ def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> 
 
 
 def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
-    """(messages a token, those between islands) without de-duplication, averaged over a layer's homes.
+    """(messages per token, those between NVLink domains) without de-duplication, mean of a layer's homes.
 
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """

@@ -1,6 +1,6 @@
 """One line of expected traffic: what an axis sends, in elements, bytes and seconds, and by which formula.
 
-Averages over pipeline stages, which may hold different numbers of layers and sit differently.
+Figures are averages over pipeline stages, which may hold different numbers of layers and sit differently.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def layers_by_stage(scenario: Scenario, counted: Callable[[int], bool] = lambda 
 
 
 def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: bool = False) -> float:
-    """Share of an axis's messages that cross islands, stages weighted by ``weights``.
+    """Share of an axis's messages that cross NVLink domains, stages weighted by ``weights``.
 
     ``axis`` is tp, cp or dispatch; every ordered pair of a group alike, or with ``ring`` the links of a
     ring.

@@ -81,7 +81,7 @@ def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
 
 
 def average_copies(scenario: Scenario) -> DispatchCopies:
-    """Expected copies a token, averaged over the MoE layers (stages and placements may differ)."""
+    """Expected copies per token, averaged over the MoE layers (stages and placements may differ)."""
     total = NO_COPIES
     for layer, share in _distinct_layers(scenario).items():
         total += expected_copies(scenario, layer).scaled(share)
@@ -89,7 +89,7 @@ def average_copies(scenario: Scenario) -> DispatchCopies:
 
 
 def average_messages(scenario: Scenario) -> tuple[float, float]:
-    """Expected messages a token without de-duplication, and those between islands; as above."""
+    """Expected messages per token without de-duplication, and those between NVLink domains; as above."""
     messages = crossing = 0.0
     for layer, share in _distinct_layers(scenario).items():
         every, between = expected_messages(scenario, layer)
@@ -124,6 +124,7 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         nvlink, ib = copies.nvlink, copies.ib
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
+    over_ib = f"2·{_ib_text(scenario)}·{formula}·d{_turns(scenario)}"
     factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
     return split_line(
         scenario.cluster,
@@ -133,10 +134,16 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         size=top_k * etp * rows * size,
         nvlink=(2 * nvlink * rows * hidden, nvlink * rows * size),
         ib=(2 * ib * rows * hidden, ib * rows * size),
-        formula=f"2·{factor}·{formula}·d by picks; over IB 2·{_ib_text(scenario)}·{formula}·d",
+        formula=f"2·{factor}·{formula}·d by picks; over IB {over_ib}",
         numbers=f"2·{factor_numbers}·{numbers}·{hidden}; over IB 2·{ib:.4f}·{numbers}·{hidden}",
         times=model.moe_layers,
     )
+
+
+def _turns(scenario: Scenario) -> str:
+    """What a form with replicas is a mean over: those that tie take turns by position."""
+    placements = {id(each): each for each in map(scenario.placement_of, _distinct_layers(scenario))}
+    return ", mean over token positions" if any(each.has_replicas for each in placements.values()) else ""
 
 
 def _ib_text(scenario: Scenario) -> str:

@@ -1,4 +1,4 @@
-"""Every axis order of a mesh, ranked by what crosses islands and by time, with one line why."""
+"""Every axis order of a mesh, ranked by what crosses NVLink domains and by time, with one line why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import exact_sum, format_bytes
+from tracer.display import exact_sum, format_bytes, left, right, text_table
 from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES
 from tracer.mesh.mesh import Mesh
@@ -62,16 +62,31 @@ class Orders:
 
     def __str__(self) -> str:
         rows = [
-            f"{'  ' if not entry.is_given else '* '}{place:>2}  {entry.order:<12}"
-            f"{format_bytes(round(entry.ib_bytes)):>10}  {entry.seconds * 1e6:>12,.1f}  "
-            f"{entry.rank_by_time:>7}  {entry.why}"
+            (
+                "*" if entry.is_given else "",
+                place,
+                entry.order,
+                format_bytes(entry.ib_bytes),
+                f"{entry.seconds * 1e6:,.1f}",
+                entry.rank_by_time,
+                entry.why,
+            )
             for place, entry in enumerate(self.ranked, 1)
         ]
-        head = f"   #  {'order':<12}{'over IB':>10}  {'time (µs)':>12}  {'by time':>7}  why"
+        own = f"* the scenario's own order. Per GPU and {pass_words(self.scenario)}."
         notes = [f"refused: {order}: {why}" for order, why in self.refused]
-        return "\n".join(
-            [head, *rows, f"* the scenario's own order. Per GPU and {pass_words(self.scenario)}.", *notes]
-        )
+        return "\n".join([*text_table(_COLUMNS, rows), own, *notes])
+
+
+_COLUMNS = (
+    left("", 2, gap=0),
+    right("#", 2, gap=0),
+    left("order", 12),
+    right("over IB", 10, gap=0),
+    right("time (µs)", 12),
+    right("by time", 7),
+    left("why"),
+)
 
 
 def distinct_orders(mesh: Mesh) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -139,7 +154,7 @@ def check_rankable(scenario: Scenario) -> None:
 
 
 def rank_orders(scenario: Scenario) -> Orders:
-    """Every order of the scenario's dense axes, by bytes across islands; ``rank_by_time`` ranks the time.
+    """Every order of the dense axes, by bytes across NVLink domains; ``rank_by_time`` ranks the time.
 
     Raises:
         ConfigError: when there are too many ranks, or the traffic cannot be computed at all.
@@ -184,7 +199,7 @@ def _ranked(entries: list[RankedOrder]) -> tuple[RankedOrder, ...]:
 
 
 def _why(traffic: CommVolume) -> str:
-    """Which axes stay inside an island, and what share of the others' bytes crosses."""
+    """Which axes stay inside an NVLink domain, and what share of the others' bytes crosses."""
     word = traffic.scenario.cluster.domain_word
     inside, outside = [], []
     for axis in ("tp", "cp", "ep", "pp"):
@@ -197,7 +212,7 @@ def _why(traffic: CommVolume) -> str:
             ib = exact_sum(line.times * line.ib_bytes for line in lines)
             share = ib / (ib + exact_sum(line.times * line.nvlink_bytes for line in lines))
             often = ib / traffic.scenario.mesh.stages
-            outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(round(often))})"))
+            outside.append((often, f"{axis} sends {share:.0%} over IB ({format_bytes(often)})"))
     kept = f"{', '.join(inside)} inside a {word}" if inside else f"no axis stays inside a {word}"
     crossing = "; ".join(text for _, text in sorted(outside, reverse=True))
     return f"{kept}; {crossing}" if crossing else kept

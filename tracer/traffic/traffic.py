@@ -1,10 +1,8 @@
 """Closed forms: what each axis sends per GPU and layer, with the formula, before anything is run.
 
-T is the padded prompt of a replica, in decode the padded new tokens of its step (one a request), d the
+T is the padded prompt of a replica, in decode the padded new tokens of its step (one per request), d the
 hidden size; every replica has as many, and the router picks uniformly. The forms are section 7 of the
-counting rules; each agrees with a census, and with the sum of all tokens' trips.
-
-Expected traffic as text a person reads.
+counting rules; each agrees with a census, and with the sum of all tokens' trips. The table prints them.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.display import exact_sum, format_bytes, format_seconds
+from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
@@ -43,12 +41,12 @@ class CommVolume:
 
     @property
     def ib_bytes_per_pass(self) -> float:
-        """Bytes a GPU sends between islands in one forward pass, on average."""
+        """Bytes a GPU sends between NVLink domains in one forward pass, on average."""
         return exact_sum(line.ib_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
     def nvlink_bytes_per_pass(self) -> float:
-        """Bytes a GPU sends inside its island in one forward pass, on average."""
+        """Bytes a GPU sends inside its NVLink domain in one forward pass, on average."""
         return exact_sum(line.nvlink_bytes * line.times for line in self.lines) / self.scenario.mesh.stages
 
     @property
@@ -62,7 +60,7 @@ class CommVolume:
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: one entry an axis, its first line's figures on top and every line in ``parts``.
+        """JSON values: one entry per axis, its first line's figures on top and every line in ``parts``.
 
         ``tracer/data/schemas/traffic.schema.json`` describes them.
         """
@@ -182,7 +180,7 @@ HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB",
 
 
 def traffic_rows(traffic: CommVolume) -> list[list[str]]:
-    """One row a line, in the order of :data:`HEADINGS`."""
+    """One row per line, in the order of :data:`HEADINGS`."""
     unit = traffic.tokens * (traffic.scenario.model.hidden or 1)
     rows = []
     for line in traffic.lines:
@@ -194,9 +192,9 @@ def traffic_rows(traffic: CommVolume) -> list[list[str]]:
                 line.per,
                 f"{line.elements:,.0f}",
                 f"{line.elements / unit:.3g}",
-                format_bytes(round(line.bytes)),
-                format_bytes(round(line.nvlink_bytes)),
-                format_bytes(round(line.ib_bytes)),
+                format_bytes(line.bytes),
+                format_bytes(line.nvlink_bytes),
+                format_bytes(line.ib_bytes),
                 format_seconds(line.seconds) + (f" ({line.tier})" if line.tier else ""),
                 "-" if ratio is None else f"{ratio:.3g}",
                 f"{line.formula} = {line.numbers}",
@@ -209,7 +207,7 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
     """What the figures assume, and the sums of one forward pass."""
     cluster, step = traffic.scenario.cluster, pass_words(traffic.scenario)
     sizes = (traffic.nvlink_bytes_per_pass, traffic.ib_bytes_per_pass)
-    nvlink, ib = (format_bytes(round(size)) for size in sizes)
+    nvlink, ib = (format_bytes(size) for size in sizes)
     return [
         f"Sent per GPU in {rows_words(traffic.scenario, traffic.tokens)}. "
         f"NVLink {cluster.nvlink.bytes_per_s / 1e9:g} GB/s, IB {cluster.ib.bytes_per_s / 1e9:g} GB/s a GPU, "
@@ -222,9 +220,6 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
 
 def traffic_text(traffic: CommVolume) -> str:
     """The whole report in columns."""
-    rows = [list(HEADINGS), *traffic_rows(traffic)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    columns = [left(heading, gap=2 * bool(place)) for place, heading in enumerate(HEADINGS)]
+    lines = text_table(columns, traffic_rows(traffic))
     return "\n".join([mesh_line(traffic.scenario), "", *lines, "", *traffic_footer(traffic)])

@@ -23,7 +23,7 @@ def log_problems(
 ) -> list[str]:
     """A few lines for each count that is not as expected; empty when all are.
 
-    ``crossings`` is a number, or a number an axis (an axis that is not named is not asked about).
+    ``crossings`` is a number, or a number per axis (an axis that is not named is not asked about).
 
     Raises:
         ConfigError: for an axis that makes no crossings.
@@ -48,7 +48,8 @@ def log_problems(
 def axis_problem(trip: Trip, axis: str) -> str | None:
     """Where an axis leaves a node: a hop of the trip, else a group of a GPU that the trip touches.
 
-    Node means island, an NVLink domain, where islands are larger than nodes. None when it stays inside.
+    Node means NVLink domain where those are larger than nodes. None when it stays
+    inside.
 
     Raises:
         ConfigError: for an unknown axis.

@@ -1,6 +1,6 @@
-"""How long a transfer takes on a link, and a hop of one token from its first byte to its last.
+"""How long a trip takes on its links: each transfer, each hop of the token, and the sum since the landing.
 
-A trip with its time: seconds a hop and since the landing, link time only.
+Only the time of links counts: no other token is on the way, and nothing is computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEVER_WAIT = {(HopKind.DISPATCH, Role.ROW), (HopKind.COMBINE, Role.PARTIAL)}
 
 @dataclass(frozen=True, slots=True)
 class LinkRates:
-    """The two links of a GPU, one direction each: NVLink inside an island, IB between islands."""
+    """The two links of a GPU, one direction each: NVLink inside an NVLink domain, IB between domains."""
 
     nvlink: Link
     ib: Link
@@ -76,7 +76,7 @@ def transfer_seconds(link: Link, payload_bytes: float) -> float:
 def hop_time(hop: Hop, rates: LinkRates) -> HopTime:
     """One token's hop, store and forward: a transfer starts when its source has what it sends on.
 
-    Each rank has one port a tier and a direction. Bytes occupy a port for bytes / bandwidth; latency
+    Each rank has one port per tier and a direction. Bytes occupy a port for bytes / bandwidth; latency
     delays their arrival and occupies nothing. Transfers take ports in the order of the hop.
     """
     walk = _Walk(hop.kind, rates)

@@ -1,6 +1,6 @@
-"""Two scenarios side by side: hop by hop, axis by axis, bytes and time.
+"""Two trips beside each other: totals, each axis, and hop by hop, in bytes and in time.
 
-Two trips beside each other: totals, each axis, and hop by hop.
+Hops of one layer, part and kind face each other; a hop that one trip lacks faces nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import format_bytes, format_seconds, left, right, text_table
+from tracer.scenario.step import mesh_line
 from tracer.trip.clock import TripTime, trip_time
 from tracer.trip.hop import HopKind
 from tracer.trip.trip import LOG_AXES, TIERS, take_trip
@@ -171,8 +173,6 @@ class ScenarioComparison:
         }
 
     def __str__(self) -> str:
-        from tracer.trip.compare_text import compare_text
-
         return compare_text(self)
 
 
@@ -215,3 +215,62 @@ def _by_axis(trip: Trip, times: TripTime) -> dict[str, dict[str, float]]:
         row["bytes"] += hop.bytes if hop.is_comm_op else 0
         row["seconds"] += spent.seconds
     return found
+
+
+_AXIS_COLUMNS = (
+    left("axis", 6, gap=0),
+    right("crossings", 16, gap=0),
+    right("bytes", 26, gap=0),
+    right("time", 24, gap=0),
+)
+_HOP_COLUMNS = (right("layer", 5, gap=0), left("hop", 15), left("A", 36, gap=1), left("B", gap=1))
+
+
+def compare_text(compared: ScenarioComparison) -> str:
+    """The whole comparison, A left and B right."""
+    lines = []
+    for letter, trip in (("A", compared.a), ("B", compared.b)):
+        lines.append(f"{letter}  {trip.scenario.name or 'scenario'}: {mesh_line(trip.scenario)}")
+    total_columns = [
+        left(width=20, gap=0),
+        right("A", 14, gap=0),
+        right("B", 14, gap=0),
+        right("B / A", 9, gap=0),
+    ]
+    lines += ["", *text_table(total_columns, [_total(name, *pair) for name, pair in compared.totals.items()])]
+    lines += ["", *text_table(_AXIS_COLUMNS, [_axis(axis, rows) for axis, rows in compared.axes.items()])]
+    differing = [pair for pair in compared.pairs if not pair.same]
+    lines += ["", f"hops: {len(compared.pairs) - len(differing)} alike, {len(differing)} differ"]
+    if differing:
+        rows = [(pair.layer or "-", pair.kind, _side(pair.a), _side(pair.b)) for pair in differing]
+        lines += text_table(_HOP_COLUMNS, rows)
+    return "\n".join([*lines, *_assumptions(compared)])
+
+
+def _total(name: str, a: float, b: float) -> tuple[str, ...]:
+    show = format_seconds if name == "seconds" else (lambda value: f"{value:,.0f}")
+    return name.replace("_", " "), show(a), show(b), f"{b / a:.3g}" if a else "-"
+
+
+def _axis(axis: str, rows: dict[str, tuple[float, float]]) -> tuple[str, ...]:
+    return (
+        axis,
+        " → ".join(f"{value:g}" for value in rows["crossings"]),
+        " → ".join(map(format_bytes, rows["bytes"])),
+        " → ".join(map(format_seconds, rows["seconds"])),
+    )
+
+
+def _side(side: Side | None) -> str:
+    if side is None:
+        return "no such hop"
+    word = "crossings" if side.crossings > 1 else "crossing"
+    crossings = f", {side.crossings} {word}" if side.crossings else ""
+    return f"{format_bytes(side.bytes)}{crossings}, {format_seconds(side.seconds)}"
+
+
+def _assumptions(compared: ScenarioComparison) -> list[str]:
+    first, second = (times.assumption for times in compared.times)
+    return (
+        ["", f"times: {first}"] if first == second else ["", f"times of A: {first}", f"times of B: {second}"]
+    )

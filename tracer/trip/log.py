@@ -1,11 +1,14 @@
-"""Trip logs as text a person reads: of one token hop by hop, of several a table of tokens."""
+"""Trip logs for people, as JSON values and as rows for a notebook: of one token, or of several.
+
+In decode the log also says which rule chose what travels, what the earlier K/V costs, and the padding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracer.display import format_bytes, format_seconds
+from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import DecodeAttention
@@ -14,11 +17,14 @@ from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
 from tracer.trip.hop import Hop, HopKind
 from tracer.trip.hops.cp import attention_way, kv_elements, pass_rule
+from tracer.trip.trip import SCHEMA, Tally
+from tracer.trip.trips import SCHEMA as TRIPS_SCHEMA
 
 if TYPE_CHECKING:
+    from tracer.display import Column
     from tracer.scenario.scenario import Scenario
     from tracer.trip.trip import Trip, TripLog
-    from tracer.trip.trips import Trips
+    from tracer.trip.trips import Step, Trips
 
 
 def decode_notes(scenario: Scenario) -> list[str]:
@@ -118,34 +124,108 @@ def _notes(scenario: Scenario) -> list[str]:
     return notes
 
 
+def _columns(domain_word: str) -> list[Column]:
+    """The columns of the log; the rank to rank moves end the line."""
+    return [
+        right("layer", 5, gap=0),
+        left("hop", 15),
+        right("GPUs", 5, gap=1),
+        right(f"{domain_word} crossings", 14, gap=1),
+        right("ops", 4, gap=1),
+        right("bytes", 10),
+        right("time", 8),
+        right("total", 8, gap=1),
+        left("from → to (⇒ over IB)"),
+    ]
+
+
 def trip_text(trip: Trip) -> str:
-    """The whole log: header, one line a hop with the tally after it, notes, totals."""
+    """The whole log: header, one line per hop with the tally after it, notes, totals."""
     scenario = trip.scenario
     word = scenario.cluster.domain_word
+    times = trip_time(trip)
+    clock = zip(times.hops, times.cumulative_seconds, strict=True)
+    rows = [
+        _row(hop, tally, spent.seconds, since)
+        for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True)
+    ]
+    notes = [*_notes(scenario), f"times: {times.assumption}"]
     lines = [
         f"{scenario.name or 'scenario'}: {_token_words(scenario)}, "
         f"replica {scenario.replica}, lands on GPU {scenario.home}",
         mesh_line(scenario),
         "",
-        f"{'layer':>5}  {'hop':<15} {'GPUs':>5} {word + ' crossings':>14} {'ops':>4}  {'bytes':>10}  "
-        f"{'time':>8} {'total':>8}  "
-        "from → to (⇒ over IB)",
+        *text_table(_columns(word), rows),
+        "",
+        *(f"note: {note}" for note in notes),
+        "Trip log: " + log_line(trip.log, word),
     ]
-    times = trip_time(trip)
-    clock = zip(times.hops, times.cumulative_seconds, strict=True)
-    for hop, tally, (spent, since) in zip(trip.hops, trip.tallies, clock, strict=True):
-        moved = hop.bytes
-        dead = "  (dead work)" if hop.dead else ""
-        note = f"  [{hop.note}]" if hop.note else ""
-        apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
-        lines.append(
-            f"{hop.layer or '-':>5}  {hop.kind:<15} {tally.gpus_touched:>5} {tally.node_crossings:>14} "
-            f"{tally.comm_ops:>4}  {format_bytes(moved) + apart:>10}  "
-            f"{format_seconds(spent.seconds):>8} {format_seconds(since):>8}  {_moves(hop)}{dead}{note}"
-        )
-    notes = [*_notes(scenario), f"times: {times.assumption}"]
-    lines += ["", *(f"note: {note}" for note in notes), "Trip log: " + log_line(trip.log, word)]
     return "\n".join(lines)
+
+
+def _row(hop: Hop, tally: Tally, seconds: float, since: float) -> tuple[object, ...]:
+    """The cells of a hop; bytes of pulled weights are marked, for the tally leaves them out."""
+    moved = format_bytes(hop.bytes)
+    apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
+    dead = "  (dead work)" if hop.dead else ""
+    note = f"  [{hop.note}]" if hop.note else ""
+    return (
+        hop.layer or "-",
+        hop.kind,
+        tally.gpus_touched,
+        tally.node_crossings,
+        tally.comm_ops,
+        moved + apart,
+        format_seconds(seconds),
+        format_seconds(since),
+        f"{_moves(hop)}{dead}{note}",
+    )
+
+
+def trip_table(trip: Trip) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Header and rows of what a notebook shows: a row per hop with the tally after it."""
+    rows: list[tuple[object, ...]] = [
+        (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
+        for hop, t in zip(trip.hops, trip.tallies, strict=True)
+    ]
+    return ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes"), rows
+
+
+def trip_to_dict(trip: Trip) -> dict[str, Any]:
+    """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
+    scenario, times = trip.scenario, trip_time(trip)
+    clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
+    return {
+        "schema": SCHEMA,
+        "scenario": scenario.to_dict(),
+        "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
+        "touched": list(trip.touched),
+        "log": trip.log.to_dict(),
+        "seconds": times.seconds,
+        "seconds_assume": times.assumption,
+        "hops": [
+            _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
+            for i, (hop, tally, (spent, since)) in enumerate(zip(trip.hops, trip.tallies, clock, strict=True))
+        ],
+    }
+
+
+def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
+    return {
+        "index": index,
+        "layer": hop.layer,
+        "stage": hop.stage,
+        "kind": str(hop.kind),
+        "axis": hop.axis,
+        "part": str(hop.part),
+        "dead": hop.dead,
+        "transfers": [
+            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
+            for t in hop.transfers
+        ],
+        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
+        "note": hop.note,
+    }
 
 
 def trips_text(trips: Trips) -> str:
@@ -176,14 +256,16 @@ def _sums_line(trips: Trips) -> str:
 
 def _token_table(trips: Trips) -> list[str]:
     word = f"{trips.scenario.cluster.domain_word} crossings"
-    place = f"{'token':>5} {'replica':>8} {'position':>9} {'home':>6}"
-    lines = [f"{place} {'GPUs':>5} {word:>16} {'ops':>5} {'bytes':>9}"]
+    widths = {"token": 5, "replica": 8, "position": 9, "home": 6, "GPUs": 5, word: 16, "ops": 5, "bytes": 9}
+    columns = [
+        right(heading, width, gap=int(place > 0)) for place, (heading, width) in enumerate(widths.items())
+    ]
+    rows = []
     for index, trip in enumerate(trips.trips[:_MAX_TOKENS]):
         at, log = trip.scenario, trip.log
-        lines.append(
-            f"{index:>5} {at.replica:>8} {at.position:>9} {at.home:>6} {log.gpus_touched:>5} "
-            f"{log.node_crossings:>16} {log.comm_ops:>5} {format_bytes(log.bytes):>9}"
-        )
+        token = (index, at.replica, at.position, at.home)
+        rows.append((*token, log.gpus_touched, log.node_crossings, log.comm_ops, format_bytes(log.bytes)))
+    lines = text_table(columns, rows)
     more = len(trips.trips) - _MAX_TOKENS
     return lines + ([f"      … {more} more"] if more > 0 else [])
 
@@ -219,3 +301,61 @@ def _busiest_lines(trips: Trips) -> list[str]:
             f"{1e6 * port.seconds:.3g} µs at its rate"
         )
     return lines
+
+
+def trips_table(trips: Trips) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Header and rows of what a notebook shows: a row per token."""
+    rows: list[tuple[object, ...]] = [
+        (index, at.replica, at.position, at.home, log.gpus_touched, log.node_crossings, log.bytes)
+        for index, (at, log) in enumerate((trip.scenario, trip.log) for trip in trips.trips)
+    ]
+    return ("token", "replica", "position", "home", "GPUs touched", "crossings", "bytes"), rows
+
+
+def trips_to_dict(trips: Trips) -> dict[str, Any]:
+    """JSON values: tokens with their logs, steps with every token's transfers, and loads of links."""
+    return {
+        "schema": TRIPS_SCHEMA,
+        "scenario": trips.scenario.to_dict(),
+        "tokens": [
+            {
+                "replica": trip.scenario.replica,
+                "position": trip.scenario.position,
+                "home": trip.scenario.home,
+                "touched": list(trip.touched),
+                "log": trip.log.to_dict(),
+            }
+            for trip in trips.trips
+        ],
+        "touched": list(trips.touched),
+        "totals": trips.totals,
+        "steps": [_step_to_dict(step) for step in trips.steps],
+        "links": [load.to_dict() for load in trips.links],
+        "ports": [load.to_dict() for load in trips.ports],
+    }
+
+
+def _step_to_dict(step: Step) -> dict[str, Any]:
+    hop = step.hop
+    return {
+        "layer": hop.layer,
+        "stage": hop.stage,
+        "kind": str(hop.kind),
+        "axis": hop.axis,
+        "part": str(hop.part),
+        "tokens": list(step.tokens),
+        "dead": [token for token, own in step.hops if own.dead],
+        "transfers": [
+            {
+                "token": token,
+                "src": t.src,
+                "dst": t.dst,
+                "bytes": t.bytes,
+                "tier": str(t.tier),
+                "role": str(t.role),
+            }
+            for token, own in step.hops
+            for t in own.transfers
+        ],
+        "meetings": [{"gpu": meeting.gpu, "tokens": list(meeting.tokens)} for meeting in step.meetings],
+    }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
 from tracer.trip.hop import Hop, HopKind, Part
 from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
@@ -53,11 +54,18 @@ class TripLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class Trip(Shown):
     """A token's hops in order, the tally after each, the log, and the GPUs touched, ascending.
 
-    ``print(trip)`` is the trip log.
+    ``print(trip)`` is the trip log; ``tracer/data/schemas/trip.schema.json`` describes its JSON values.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.trip.log:trip_text",
+        values="tracer.trip.log:trip_to_dict",
+        table="tracer.trip.log:trip_table",
+        picture="trip",
+    )
 
     scenario: Scenario
     hops: tuple[Hop, ...]
@@ -76,62 +84,6 @@ class Trip:
             and (layer is None or hop.layer == layer)
             and (tier is None or any(transfer.tier == tier for transfer in hop.transfers))
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The trip as JSON values; ``tracer/data/schemas/trip.schema.json`` describes them."""
-        from tracer.trip.clock import trip_time
-
-        scenario, times = self.scenario, trip_time(self)
-        clock = zip((hop.seconds for hop in times.hops), times.cumulative_seconds, strict=True)
-        return {
-            "schema": SCHEMA,
-            "scenario": scenario.to_dict(),
-            "token": {"replica": scenario.replica, "position": scenario.position, "home": scenario.home},
-            "touched": list(self.touched),
-            "log": self.log.to_dict(),
-            "seconds": times.seconds,
-            "seconds_assume": times.assumption,
-            "hops": [
-                _hop_to_dict(i, hop, tally) | {"seconds": spent, "seconds_since_landing": since}
-                for i, (hop, tally, (spent, since)) in enumerate(
-                    zip(self.hops, self.tallies, clock, strict=True)
-                )
-            ],
-        }
-
-    def __str__(self) -> str:
-        from tracer.trip.log import trip_text
-
-        return trip_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the log, a table of hops, and the map where pictures are installed."""
-        from tracer.display import mime_bundle
-
-        rows = [
-            (hop.layer or "", hop.kind, t.gpus_touched, t.node_crossings, t.comm_ops, t.bytes)
-            for hop, t in zip(self.hops, self.tallies, strict=True)
-        ]
-        header = ("layer", "hop", "GPUs touched", "crossings", "comm ops", "bytes")
-        return mime_bundle("trip", self, header, rows)
-
-
-def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
-    return {
-        "index": index,
-        "layer": hop.layer,
-        "stage": hop.stage,
-        "kind": str(hop.kind),
-        "axis": hop.axis,
-        "part": str(hop.part),
-        "dead": hop.dead,
-        "transfers": [
-            {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
-            for t in hop.transfers
-        ],
-        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
-        "note": hop.note,
-    }
 
 
 def iterate_hops(scenario: Scenario) -> Iterator[Hop]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracer.display import Shown, Writers
 from tracer.errors import ConfigError
 from tracer.trip.hop import Hop
 from tracer.trip.link_loads import LinkLoad, PortLoad, busiest_link, link_loads, port_loads
@@ -65,11 +66,19 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Trips:
+class Trips(Shown):
     """Trips of several tokens of one deployment; ``print`` tells them together.
 
     Copies of different tokens are never merged: bytes and crossings are those of each token's own trip.
+    ``tracer/data/schemas/trips.schema.json`` describes the JSON values.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.trip.log:trips_text",
+        values="tracer.trip.log:trips_to_dict",
+        table="tracer.trip.log:trips_table",
+        picture="trip",
+    )
 
     scenario: Scenario
     trips: tuple[Trip, ...]
@@ -139,44 +148,6 @@ class Trips:
         names = ("gpus_touched", "world_size", "node_crossings", "bytes", "bytes_by_tier", "weight_bytes")
         return {name: log[name] for name in names}
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; ``tracer/data/schemas/trips.schema.json`` describes them."""
-        return {
-            "schema": SCHEMA,
-            "scenario": self.scenario.to_dict(),
-            "tokens": [
-                {
-                    "replica": trip.scenario.replica,
-                    "position": trip.scenario.position,
-                    "home": trip.scenario.home,
-                    "touched": list(trip.touched),
-                    "log": trip.log.to_dict(),
-                }
-                for trip in self.trips
-            ],
-            "touched": list(self.touched),
-            "totals": self.totals,
-            "steps": [_step_to_dict(step) for step in self.steps],
-            "links": [load.to_dict() for load in self.links],
-            "ports": [load.to_dict() for load in self.ports],
-        }
-
-    def __str__(self) -> str:
-        from tracer.trip.log import trips_text
-
-        return trips_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the tokens, a row each, and their map where pictures are installed."""
-        from tracer.display import mime_bundle
-
-        rows = [
-            (index, at.replica, at.position, at.home, log.gpus_touched, log.node_crossings, log.bytes)
-            for index, (at, log) in enumerate((trip.scenario, trip.log) for trip in self.trips)
-        ]
-        header = ("token", "replica", "position", "home", "GPUs touched", "crossings", "bytes")
-        return mime_bundle("trip", self, header, rows)
-
 
 def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:
     """Follow several tokens of a scenario: prompt positions of its replica, or (replica, position) pairs.
@@ -226,29 +197,3 @@ def _steps(trips: Sequence[Trip]) -> tuple[Step, ...]:
         for hop in trips[token].hops:
             found.setdefault((hop.layer, hop.stage, hop.kind, hop.part), []).append((token, hop))
     return tuple(Step(tuple(sorted(hops, key=lambda pair: pair[0]))) for hops in found.values())
-
-
-def _step_to_dict(step: Step) -> dict[str, Any]:
-    hop = step.hop
-    return {
-        "layer": hop.layer,
-        "stage": hop.stage,
-        "kind": str(hop.kind),
-        "axis": hop.axis,
-        "part": str(hop.part),
-        "tokens": list(step.tokens),
-        "dead": [token for token, own in step.hops if own.dead],
-        "transfers": [
-            {
-                "token": token,
-                "src": t.src,
-                "dst": t.dst,
-                "bytes": t.bytes,
-                "tier": str(t.tier),
-                "role": str(t.role),
-            }
-            for token, own in step.hops
-            for t in own.transfers
-        ],
-        "meetings": [{"gpu": meeting.gpu, "tokens": list(meeting.tokens)} for meeting in step.meetings],
-    }

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from tracer.display import left, text_table
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -24,16 +26,18 @@ def print_json(value: Any, indent: int | None = None) -> None:
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
     """A table without borders; the last column wraps on a terminal, and nothing is cut in a pipe."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    columns = [left(heading, gap=2 * bool(place)) for place, heading in enumerate(headings)]
+    head, *lines = text_table(columns, rows, line_width=_terminal_width())
+    if title is not None:
+        click.secho(title, italic=True)
+    click.secho(head, bold=True)
+    for line in lines:
+        click.echo(line)
 
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for place, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=place < len(headings) - 1)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=400)
-    console.print(table)
+
+def _terminal_width() -> int | None:
+    """Letters of a line of the terminal; None where standard output is none."""
+    import shutil
+    import sys
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -58,10 +58,10 @@ def _cells(choice: AdviceChoice) -> tuple[str, ...]:
         return (choice.name, "-", "-", "-", "-", "-", choice.refused)
     return (
         choice.name,
-        format_bytes(round(choice.nvlink_bytes)),
-        format_bytes(round(choice.ib_bytes)),
+        format_bytes(choice.nvlink_bytes),
+        format_bytes(choice.ib_bytes),
         format_seconds(choice.seconds),
         f"{choice.tokens_per_expert:,.4g}",
         f"{choice.prompt_flops:.3g}",
-        format_bytes(round(choice.weight_bytes)),
+        format_bytes(choice.weight_bytes),
     )

@@ -40,7 +40,7 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
         [
             f"{place}{' *' if entry.is_given else ''}",
             entry.order,
-            format_bytes(round(entry.ib_bytes)),
+            format_bytes(entry.ib_bytes),
             format_seconds(entry.seconds),
             str(entry.rank_by_time),
             entry.why,

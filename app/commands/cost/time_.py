@@ -9,6 +9,7 @@ import click
 
 from app.commands.common.scenario_source import scenario_argument
 from app.commands.common.tables import json_option, print_json
+from app.commands.cost.calculator import TimeCommand
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.overlap import MoeTimes
 
 
-@click.command("time")
+@click.command("time", cls=TimeCommand)
 @scenario_argument
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
+@click.option("--chunk", type=int, help="Send one prompt through the pipeline in chunks of so many tokens.")
 @click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
 @click.option(
@@ -40,6 +42,7 @@ def time_command(
     scenario: Scenario,
     tokens: int | None,
     micro_batches: int,
+    chunk: int | None,
     profile: str,
     hardware: str | None,
     moe_times: str | None,
@@ -49,6 +52,10 @@ def time_command(
     as_json: bool,
 ) -> None:
     """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+
+    One call alone, from fits of measurements: tokentrip time collective, gemm, attention, mla, dsa,
+    linear-attention, quantize, moe, dispatch or combine; each has its own --help. A scenario file of such
+    a name is reached as ./NAME.
 
     \b
     Example:
@@ -62,6 +69,7 @@ def time_command(
         scenario,
         tokens=tokens,
         micro_batches=micro_batches,
+        chunk=chunk,
         profile=profile,
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),

@@ -50,7 +50,7 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
         room = [entry.to_dict() for entry in kv_room(scenario)]
         print_json({"schema": 1, **kv_owners(scenario).to_dict(), "room": room}, 1)
     else:
-        from tracer.memory.kv_text import kv_text
+        from tracer.memory.kv_room import kv_text
 
         click.echo(kv_text(scenario))
 
@@ -75,7 +75,7 @@ def _draw(
     """Write the picture with the two scenarios in it."""
     from app.commands.export import beside
     from app.exports.files import write_whole
-    from app.exports.pool_picture import draw_pools, totals_of
+    from app.exports.pool_picture import draw_pools, handover_totals
     from app.exports.stamp import sealed
 
     source = click.get_current_context().meta[UNCHANGED_SOURCE]
@@ -83,7 +83,7 @@ def _draw(
         "source": beside(source, target),
         "hop": None,
         "scenario": scenarios[0].to_dict(),
-        "log": totals_of(moved),
+        "log": handover_totals(moved),
         "decode_source": beside(decode, target),
         "decode": scenarios[1].to_dict(),
         "whole": whole,

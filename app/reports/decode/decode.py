@@ -18,13 +18,12 @@ from app.reports.blocks import (
     table,
     text_control,
 )
-from app.reports.decode.pools import SHOWN, last_trip_blocks, more_text
+from app.reports.decode.pools import SHOWN, handover_blocks, more_text
 from layouts.charts.bars import Series, bars_figure
-from tracer.display import format_bytes
+from tracer.display import format_bytes, short_range
 from tracer.errors import ConfigError
 from tracer.memory.kv_owners import kv_owners
 from tracer.memory.kv_room import KvRoom, kv_room
-from tracer.memory.kv_text import short_range
 from tracer.scenario.files import preset_names
 from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
@@ -54,7 +53,7 @@ def decode_report(query: dict[str, str]) -> dict[str, Any]:
             *_part(lambda: _step(decode)),
             *_part(lambda: _phases(prefill, decode)),
             *_part(lambda: _owners(prefill, decode)),
-            *_part(lambda: last_trip_blocks(prefill, decode)),
+            *_part(lambda: handover_blocks(prefill, decode)),
             *_part(lambda: _waits(decode, query.get("loads", ""))),
         ],
     }

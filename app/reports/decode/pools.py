@@ -8,8 +8,7 @@ from app.reports.blocks import Block, chart, counts, heading, note, picture, tab
 from layouts.charts.gantt import gantt_figure
 from layouts.pictures.pool_map import build_pool_map
 from layouts.pictures.pool_svg import render_pool_svg
-from tracer.display import format_bytes, format_seconds
-from tracer.memory.kv_text import short_range
+from tracer.display import format_bytes, format_seconds, short_range
 from tracer.serving.kv_handover import kv_handover
 from tracer.serving.kv_stream import KvStream, stream_or_why
 from tracer.serving.pools import Pools
@@ -24,7 +23,7 @@ LARGE = f"here up to {MAX_STREAMED:,} GPUs are; `tokentrip kv --to` times larger
 FILES = [("SVG", "/export/last-trip.svg"), ("PNG", "/export/last-trip.png")]
 
 
-def last_trip_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
+def handover_blocks(prefill: Scenario, decode: Scenario) -> list[Block]:
     """The whole prompt's K/V on its way from a prefill pool to a decode pool."""
     moved = kv_handover(Pools.join(prefill, decode))
     streamed, missing = stream_or_why(moved) if prefill.mesh.world_size <= MAX_STREAMED else (None, LARGE)

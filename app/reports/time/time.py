@@ -137,7 +137,7 @@ def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
             binds = f"{each.bound}, {short(each.operator.intensity)} FLOP/B, a layer"
             yield [each.operator.name, format_seconds(each.seconds), binds]
     for name, exchange in whole.exchange.items():
-        sizes = [format_bytes(round(size)) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
+        sizes = [format_bytes(size) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
         binds = f"{exchange.binding or 'nothing'}: {sizes[0]} NVLink, {sizes[1]} IB a GPU, a layer"
         yield [name, format_seconds(exchange.seconds), binds]
     for line in whole.traffic.lines:

@@ -6,9 +6,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, action, alert, buttons, chart, heading, note, table
-from app.reports.traffic.sums import lines_of, sums_of, written_bytes
+from app.reports.traffic.sums import lines_of, sums_of
 from layouts.charts.bars import Series, bars_figure
-from tracer.display import format_seconds
+from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
 from tracer.traffic.orders import Orders, swapped, with_order
 from tracer.traffic.traffic import CommVolume, comm_volume
@@ -73,7 +73,7 @@ def orders_blocks(orders: Orders) -> list[Block]:
         [
             f"{place}{' (this mesh)' if entry.is_given else ''}",
             entry.order,
-            written_bytes(entry.ib_bytes),
+            format_bytes(entry.ib_bytes),
             format_seconds(entry.seconds),
             str(entry.rank_by_time),
             entry.why,

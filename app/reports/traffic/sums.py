@@ -19,17 +19,12 @@ def line_name(axis: str, part: str) -> str:
     return f"{axis.upper()} {part.replace('_', ' ')}"
 
 
-def written_bytes(value: float) -> str:
-    """Bytes in the unit that fits."""
-    return format_bytes(round(value))
-
-
 def sums_of(traffic: CommVolume) -> list[Sum]:
     """One forward pass, or one decode step, averaged over all GPUs."""
     word = "step" if traffic.scenario.decodes else "pass"
     return [
-        (f"over InfiniBand, a GPU and {word}", traffic.ib_bytes_per_pass, written_bytes),
-        (f"over NVLink, a GPU and {word}", traffic.nvlink_bytes_per_pass, written_bytes),
+        (f"over InfiniBand, a GPU and {word}", traffic.ib_bytes_per_pass, format_bytes),
+        (f"over NVLink, a GPU and {word}", traffic.nvlink_bytes_per_pass, format_bytes),
         ("when hops follow one another", traffic.seconds_per_pass, format_seconds),
     ]
 
@@ -39,6 +34,6 @@ def lines_of(traffic: CommVolume) -> list[Sum]:
     found: list[Sum] = []
     for line in traffic.lines:
         name = f"{line_name(line.axis, line.part)}, a {line.per}"
-        found.append((f"{name}: InfiniBand", line.ib_bytes, written_bytes))
+        found.append((f"{name}: InfiniBand", line.ib_bytes, format_bytes))
         found.append((f"{name}: time", line.seconds, format_seconds))
     return found

@@ -45,6 +45,9 @@ def count_bits(masks: Words, count: int, planes: Words, carries: Words) -> None:
 @njit(nogil=True, cache=True)
 def add_step(masks: Words, start: int, planes: Words, carries: Words) -> None:
     """Add eight masks to each stream's lowest three planes; ``carries`` are worth 8."""
+    # Each pair of lines is a full adder on 64 counters at once. Of three words that are worth the same, the
+    # exclusive or is the bit that stays, and the majority, (x & a) | ((x ^ a) & b), is a carry worth double.
+    # Seven adders take eight masks: four leave carries worth 2, two worth 4, one worth 8.
     for j in range(STREAMS):
         ones, twos, fours = planes[0, j], planes[1, j], planes[2, j]
         i = np.uint64(start + j)
@@ -87,6 +90,7 @@ def ripple(carries: Words, planes: Words) -> None:
 def merge_streams(planes: Words, used: int, carries: Words) -> None:
     """Add the counters of all streams, of ``used`` planes, into stream 0."""
     width = STREAMS // 2
+    # Half of the streams are added to the other half, plane by plane with a carry, until one is left.
     while width > 0:
         carries[:width] = np.uint64(0)
         for plane in range(used):
@@ -123,6 +127,8 @@ def fold_lanes(masks: Words, count: int, lane: int, folded: Words) -> None:
         lowest |= np.uint64(1) << np.uint64(bit)
     for i in range(count):
         word = masks[i]
+        # Shifts by half a lane, a quarter, ... down to 1 gather every bit of a lane in its lowest bit. They
+        # add up to lane - 1, so no bit of the next lane gets that far.
         shift = lane >> 1
         while shift > 0:
             word |= word >> np.uint64(shift)

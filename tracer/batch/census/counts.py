@@ -42,19 +42,17 @@ class StageTraffic:
 
 
 def picks_by_expert(targets: ExpertTargets, counts: Counts) -> Int64s:
-    """Picks ``[sources, experts]``, residues summed."""
-    found: Int64s = counts.hist.reshape(len(counts.tokens), targets.residues, -1)[:, :, 1:].sum(1)
+    """Picks ``[sources, experts]``, those of an expert's replicas summed."""
+    found: Int64s = np.add.reduceat(counts.hist, targets.first[1:], axis=1)
     return found
 
 
 def picks_by_member(group: GroupPlaces, targets: ExpertTargets, hist: Int64s) -> Int64s:
     """Picks ``[homes, members]``: each expert's, at every etp rank of the EP rank that serves it."""
-    experts = targets.ep_ranks.shape[2]
     by_ep = np.zeros((len(group.ranks), int(group.ep_ranks.max()) + 1), np.int64)
     for home, position in enumerate(group.positions.tolist()):
         served = targets.ep_ranks[targets.variant_of[position]]
-        row = hist[position].reshape(targets.residues, experts + 1)[:, 1:]
-        np.add.at(by_ep[home], served.reshape(-1), row.reshape(-1))
+        np.add.at(by_ep[home], served[1:], hist[position, 1:])
     return by_ep[:, group.ep_ranks]
 
 
@@ -70,9 +68,9 @@ class Counts:
     """Counts of the layers that share a stage and a placement, by source rank (place in the stage).
 
     ``gpus``: ``[sources, words * 64]`` tokens with an expert on the GPU of each bit; ``nvlink_domains``:
-    ``[sources, lanes]`` tokens with an expert on each island; ``hist``: ``[sources, residues *
-    (experts + 1)]`` picks of each expert, column 0 of a residue those of -1; ``tokens``: ``[sources]``
-    rows of picks seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
+    ``[sources, lanes]`` tokens with an expert on each NVLink domain; ``hist``: ``[sources, slots]`` picks
+    that each slot of the placement serves, in column 0 those of -1; ``tokens``: ``[sources]`` rows of
+    picks seen; ``blank``: ``[sources]`` those of -1 alone. All int64.
     """
 
     gpus: Int64s
@@ -83,7 +81,7 @@ class Counts:
 
     @classmethod
     def zeros(cls, layout: CensusLayout, slots: int) -> Counts:
-        """Nothing counted yet; ``slots`` is residues * (experts + 1)."""
+        """Nothing counted yet; ``slots`` are those of the placement, and one for no pick."""
         sources = layout.sources
         return cls(
             np.zeros((sources, layout.words * 64), np.int64),
@@ -93,9 +91,9 @@ class Counts:
             np.zeros(sources, np.int64),
         )
 
-    def missing_picks(self, experts: int) -> int:
+    def missing_picks(self) -> int:
         """Picks that were -1."""
-        return int(self.hist[:, :: experts + 1].sum())
+        return int(self.hist[:, 0].sum())
 
     def add(self, other: Counts) -> None:
         """Add another's counts to this one's arrays."""

@@ -1,8 +1,8 @@
 """The compiled inner loop of the census: picks in; copies by GPU and by island and picks by expert out.
 
-For each token the k picks index a table of bit masks (one bit a GPU of the dispatch group, any number of
+For each token the k picks index a table of bit masks (one bit per GPU of the dispatch group, any number of
 64-bit words) that are ORed together: a set bit is one copy, however many picks lead to it. Masks are
-counted in bit planes a source run; folded onto one bit an island they count copies by island the same
+counted in bit planes per source run; folded onto one bit per island they count copies by island the same
 way. k stands in the type of a tuple, so it is fixed when the kernel is compiled for a large batch; small
 ones share one compilation for all k. What is compiled is kept on disk.
 """
@@ -32,7 +32,10 @@ def count_block(
     picks: Any,
     starts: Ints,
     run_sources: Ints,
-    residues: Any,
+    positions: Any,
+    first: Ints,
+    kinds: Ints,
+    counts: Ints,
     tables: Words,
     variant_of: Ints,
     experts: int,
@@ -48,29 +51,35 @@ def count_block(
         picks: ``[n, k]`` integers in C order, grouped by source; -1 is no pick, counted in column 0.
         starts: first token of each run of one source, and the end ``[runs + 1]``.
         run_sources: source of each run ``[runs]``.
-        residues: None, or for each row ``[n]`` which of a variant's tables its ties choose.
-        tables: masks ``[variants, words, residues * (experts + 1)]``; expert e of residue r stands at
-            ``r * (experts + 1) + e + 1``.
+        positions: None when no replicas are tied, or each row's position in its prompt ``[n]``.
+        first: first slot of each expert, from that of no expert ``[experts + 1]``; slot 0 is none's.
+        kinds: ``[variants, experts + 1]``, which of the counts is that of an expert's tied replicas.
+        counts: numbers of tied replicas ``[kinds]``.
+        tables: masks ``[variants, words, slots]``; a pick of expert e at position p leads to slot
+            ``first[e + 1] + p % counts[kinds[variant, e + 1]]``, and to slot e + 1 without positions.
         variant_of: variant of each source ``[sources]``.
         lane_bits: bits of an island, a power of two.
         k_shape: any tuple of k members, only its length matters; None reads k from ``picks``.
         gpus: ``[sources, words * 64]``, added to; so are
-        islands: ``[sources, lanes]`` and
-        hist: ``[sources, residues * (experts + 1)]``. After a refusal all three are of no use.
+        nvlink_domains: ``[sources, lanes]`` and
+        hist: ``[sources, slots]``. After a refusal all three are of no use.
     """
     words = tables.shape[1]
     planes = np.zeros((2, words, PLANES, STREAMS), np.uint64)
     masks, folded = np.empty((words, CHUNK), np.uint64), np.empty(CHUNK, np.uint64)
     tally, carries = np.zeros((2, tables.shape[2]), np.uint32), np.empty(STREAMS, np.uint64)
+    turns = np.zeros((len(counts), CHUNK), np.uint32)
     for run in range(len(run_sources)):
         source = run_sources[run]
-        table = tables[variant_of[source]]
+        table, kind = tables[variant_of[source]], kinds[variant_of[source]]
         for low in range(starts[run], starts[run + 1], CHUNK):
             count = min(CHUNK, starts[run + 1] - low)
             bad = outside(picks, low, count, experts)
             if bad >= 0:
                 return bad
-            fill_masks(picks, low, count, residues, experts + 1, table, k_shape, tally, masks)
+            if positions is not None:
+                take_turns(positions, low, count, counts, turns)
+            fill_masks(picks, low, count, positions, first, kind, turns, table, k_shape, tally, masks)
             count_masks(masks, count, lane_bits, planes, carries, folded, nvlink_domains[source])
         empty_run(
             planes, starts[run + 1] - starts[run], lane_bits, carries, gpus[source], nvlink_domains[source]
@@ -99,21 +108,42 @@ def outside(picks: Any, low: int, count: int, experts: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def take_turns(positions: Any, low: int, count: int, counts: Ints, turns: Any) -> None:
+    """Whose turn it is: ``turns[kind, i]`` is the position of row ``low + i`` modulo ``counts[kind]``.
+
+    Once a chunk, not once a pick, and without an integer division, which no vector instruction does. All
+    numbers are whole and below 2^53, so only the rounded quotient can be wrong, by 1, which is put right.
+    """
+    for kind in range(1, len(counts)):
+        modulus = np.float64(counts[kind])
+        inverse = 1.0 / modulus
+        for i in range(count):
+            position = np.float64(positions[low + i])
+            left = position - np.floor(position * inverse) * modulus
+            left += modulus if left < 0.0 else 0.0
+            left -= modulus if left >= modulus else 0.0
+            turns[kind, i] = np.uint32(left)
+
+
+@njit(nogil=True, cache=True)
 def fill_masks(
     picks: Any,
     low: int,
     count: int,
-    residues: Any,
-    stride: int,
+    positions: Any,
+    first: Ints,
+    kind: Ints,
+    turns: Any,
     table: Words,
     k_shape: Any,
     tally: NDArray[np.uint32],
     masks: Words,
 ) -> None:
     """OR of the picks' masks of each token into ``masks [words, CHUNK]``; picks counted in ``tally``."""
-    fill_first(picks, low, count, residues, stride, table[0], k_shape, tally[0], tally[1], masks[0])
+    even, odd = tally[0], tally[1]
+    fill_first(picks, low, count, positions, first, kind, turns, table[0], k_shape, even, odd, masks[0])
     for word in range(1, masks.shape[0]):
-        fill_more(picks, low, count, residues, stride, table[word], k_shape, masks[word])
+        fill_more(picks, low, count, positions, first, kind, turns, table[word], k_shape, masks[word])
 
 
 @njit(nogil=True, cache=True)
@@ -121,8 +151,10 @@ def fill_first(
     picks: Any,
     low: int,
     count: int,
-    residues: Any,
-    stride: int,
+    positions: Any,
+    first: Ints,
+    kind: Ints,
+    turns: Any,
     table: Words,
     k_shape: Any,
     even: NDArray[np.uint32],
@@ -132,10 +164,11 @@ def fill_first(
     """The first word, and the tally: even and odd columns apart, so that equal picks rarely wait."""
     for i in range(count):
         row = np.uint64(low + i)
-        base = 1 if residues is None else residues[row] * stride + 1
         mask = np.uint64(0)
         for column in range(picks.shape[1] if k_shape is None else len(k_shape)):
-            slot = np.uint64(base + np.int64(picks[row, np.uint64(column)]))
+            slot = np.uint64(np.int64(picks[row, np.uint64(column)]) + 1)
+            if positions is not None:
+                slot = np.uint64(first[slot] + turns[np.uint64(kind[slot]), np.uint64(i)])
             if column & 1:
                 odd[slot] += np.uint32(1)
             else:
@@ -149,8 +182,10 @@ def fill_more(
     picks: Any,
     low: int,
     count: int,
-    residues: Any,
-    stride: int,
+    positions: Any,
+    first: Ints,
+    kind: Ints,
+    turns: Any,
     table: Words,
     k_shape: Any,
     masks: Words,
@@ -158,10 +193,12 @@ def fill_more(
     """One more word of a wide mask."""
     for i in range(count):
         row = np.uint64(low + i)
-        base = 1 if residues is None else residues[row] * stride + 1
         mask = np.uint64(0)
         for column in range(picks.shape[1] if k_shape is None else len(k_shape)):
-            mask |= table[np.uint64(base + np.int64(picks[row, np.uint64(column)]))]
+            slot = np.uint64(np.int64(picks[row, np.uint64(column)]) + 1)
+            if positions is not None:
+                slot = np.uint64(first[slot] + turns[np.uint64(kind[slot]), np.uint64(i)])
+            mask |= table[slot]
         masks[i] = mask
 
 

@@ -6,10 +6,10 @@ two, so that copies by island are a fold of copies by GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,17 +59,33 @@ class GroupPlaces:
 class ExpertTargets:
     """Where experts lead, for one placement in one stage.
 
-    ``ep_ranks``: ``[variants, residues, experts]`` int64, the EP rank that serves an expert; a variant is
-    a dispatch group, or a single source when replicas make sources differ. ``variant_of``: ``[sources]``.
+    An expert has a slot for each of its replicas; slot 0 stands for no expert. Replicas that serve a source
+    equally well take turns by token position, so a pick of expert e at position p counts in slot
+    ``first[e + 1] + p % counts[kinds[variant, e + 1]]``. All int64; entry 0 of ``first`` and ``kinds`` is
+    that of no expert. A modulus for each expert, not one for all: the tables have as many columns as the
+    placement has slots, whatever the common multiple of the tied replicas.
+
+    ``ep_ranks``: ``[variants, slots]``, the EP rank that serves a slot; a variant is a dispatch group, or a
+    single source when replicas make sources differ. ``variant_of``: ``[sources]``. ``first``:
+    ``[experts + 1]``. ``kinds``: ``[variants, experts + 1]``, which entry of ``counts`` says among how many
+    replicas an expert's tokens take turns. ``counts``: ``[kinds]``, different numbers, 1 first.
     """
 
     ep_ranks: Int64s
     variant_of: Int64s
+    first: Int64s
+    kinds: Int64s
+    counts: Int64s
 
     @property
-    def residues(self) -> int:
-        """Token positions modulo this choose between replicas that serve equally well."""
-        return int(self.ep_ranks.shape[1])
+    def experts(self) -> int:
+        """Experts of the placement."""
+        return len(self.first) - 1
+
+    @property
+    def tied(self) -> bool:
+        """Whether token positions choose between replicas anywhere."""
+        return len(self.counts) > 1
 
 
 @dataclass(frozen=True)
@@ -124,21 +140,22 @@ class CensusLayout:
     def targets(self, layer: int) -> ExpertTargets:
         """Where the experts of a layer lead."""
         placement, stage = self.scenario.placement_of(layer), self.stage_of(layer)
+        held = [placement.ep_ranks_of(expert) for expert in range(placement.experts)]
+        variants = self.sources if placement.has_replicas else len(self.groups[stage])
+        check_table_bytes(variants * (1 + sum(map(len, held))) * (1 + self.words) * 8)
         if not placement.has_replicas:
-            return _single_targets(self, placement, stage)
-        return _replica_targets(self, placement, stage)
+            return _single_targets(self, held, stage)
+        return _replica_targets(self, placement, held, stage)
 
     def tables(self, layer: int, targets: ExpertTargets) -> NDArray[np.uint64]:
-        """Masks ``[variants, words, residues * (experts + 1)]`` uint64 for the kernel."""
-        variants, residues, experts = targets.ep_ranks.shape
-        shape = (variants, self.words, residues, experts + 1)
-        _check_table_bytes(int(np.prod(shape)) * 8)
-        masks = np.zeros(shape, np.uint64)
+        """Masks ``[variants, words, slots]`` uint64 for the kernel; no bit is set in slot 0."""
+        variants, slots = targets.ep_ranks.shape
+        masks = np.zeros((variants, self.words, slots), np.uint64)
         ep = self.scenario.mesh.ep
         by_group = [_ep_masks(group, ep, self.words) for group in self.groups[self.stage_of(layer)]]
         for variant, group in self._variant_groups(targets, layer):
-            masks[variant, :, :, 1:] = by_group[group][targets.ep_ranks[variant]].transpose(2, 0, 1)
-        return masks.reshape(variants, self.words, residues * (experts + 1))
+            masks[variant, :, 1:] = by_group[group][targets.ep_ranks[variant, 1:]].T
+        return masks
 
     def _variant_groups(self, targets: ExpertTargets, layer: int) -> Iterator[tuple[int, int]]:
         """(variant, group) pairs."""
@@ -207,40 +224,59 @@ def _ep_masks(group: GroupPlaces, ep: int, words: int) -> NDArray[np.uint64]:
     return masks
 
 
-def _single_targets(layout: CensusLayout, placement: Placement, stage: int) -> ExpertTargets:
+def _single_targets(layout: CensusLayout, held: Sequence[Sequence[int]], stage: int) -> ExpertTargets:
     """Every source of a group is served alike."""
     groups = layout.groups[stage]
-    row = np.array([placement.ep_ranks_of(expert)[0] for expert in range(placement.experts)], np.int64)
+    row = [0, *chain(*held)]
     variant_of = np.empty(layout.sources, np.int64)
     for number, group in enumerate(groups):
         variant_of[group.positions] = number
-    return ExpertTargets(np.broadcast_to(row, (len(groups), 1, len(row))).copy(), variant_of)
+    return ExpertTargets(
+        np.tile(np.array(row, np.int64), (len(groups), 1)),
+        variant_of,
+        np.arange(len(row), dtype=np.int64),
+        np.zeros((len(groups), len(row)), np.int64),
+        np.ones(1, np.int64),
+    )
 
 
-def _replica_targets(layout: CensusLayout, placement: Placement, stage: int) -> ExpertTargets:
+def _replica_targets(
+    layout: CensusLayout, placement: Placement, held: Sequence[Sequence[int]], stage: int
+) -> ExpertTargets:
     """A table a source: each prefers its own replica, then its island's; ties go by position."""
-    scenario, experts = layout.scenario, placement.experts
+    scenario = layout.scenario
     ranks = scenario.mesh.stage_lists()[stage].tolist()
-    ties = [
-        [tied_ep_ranks(scenario, placement, stage, rank, expert) for expert in range(experts)]
-        for rank in ranks
-    ]
-    residues = lcm(*{len(tie) for row in ties for tie in row})
-    _check_table_bytes(len(ranks) * residues * (experts + 1) * (layout.words + 1) * 8)
-    found = np.empty((len(ranks), residues, experts), np.int64)
-    for source, row in enumerate(ties):
-        for expert, tie in enumerate(row):
-            found[source, :, expert] = np.resize(np.array(tie, np.int64), residues)
-    return ExpertTargets(found, np.arange(len(ranks), dtype=np.int64))
+    first = np.cumsum([0, 1, *map(len, held)])
+    ep_ranks = np.tile(np.array([0, *chain(*held)], np.int64), (len(ranks), 1))
+    ties = np.ones((len(ranks), len(held) + 1), np.int64)
+    for expert in (expert for expert, owners in enumerate(held) if len(owners) > 1):
+        start = int(first[expert + 1])
+        for source, rank in enumerate(ranks):
+            tie = tied_ep_ranks(scenario, placement, stage, rank, expert)
+            ep_ranks[source, start : start + len(tie)] = tie
+            ties[source, expert + 1] = len(tie)
+    counts = np.unique(ties)
+    return ExpertTargets(
+        ep_ranks,
+        np.arange(len(ranks), dtype=np.int64),
+        first[:-1].astype(np.int64),
+        np.searchsorted(counts, ties).astype(np.int64),
+        counts.astype(np.int64),
+    )
 
 
-def _check_table_bytes(size: int) -> None:
+def check_table_bytes(size: int) -> None:
+    """Refuse tables of ``size`` bytes when a census does not hold so many.
+
+    Raises:
+        ConfigError: above ``MAX_TABLE_BYTES``.
+    """
     if size > MAX_TABLE_BYTES:
         raise ConfigError(
             "placement.slots",
             f"{size / 1e9:.1f} GB of tables",
             f"is more than the {MAX_TABLE_BYTES / 1e9:.1f} GB that a census holds",
-            "take a smaller dispatch group, or replicas whose counts have a small common multiple",
+            "take a smaller dispatch group",
         )
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.display import format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import Tier, nvlink_domains_of
+from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +30,8 @@ def balance(load: NDArray[np.int64]) -> dict[str, float | None]:
 def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
-    ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy a GPU;
-    ``by_island`` of the copies between islands fall away with one copy an island.
+    ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy per GPU;
+    ``by_island`` of the copies between NVLink domains fall away with one copy per NVLink domain.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:
@@ -73,7 +75,7 @@ def busiest_census_link(census: Census) -> dict[str, Any] | None:
 
 
 def crossings_per_token(census: Census) -> float:
-    """Transfers between islands a token makes in these layers, dispatch and combine together."""
+    """Transfers between NVLink domains a token makes in these layers, dispatch and combine together."""
     crossing = census.messages_by_tier("sent")["ib"] + census.messages_by_tier("back")["ib"]
     return crossing / max(1, census.tokens)
 
@@ -113,8 +115,6 @@ def census_report(census: Census, *, by_layer: bool = False) -> dict[str, Any]:
 
 def census_lines(census: Census) -> list[tuple[str, str]]:
     """(what, value) pairs of the summary."""
-    from tracer.display import format_bytes, format_seconds
-
     sent, back = census.bytes_by_tier("dispatch"), census.bytes_by_tier("combine")
     word, kept, link = census.scenario.cluster.domain_word, saved(census), busiest_census_link(census)
     lines = [
@@ -136,7 +136,7 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
                 "busiest link",
                 f"GPU {link['rank']}, {link['tier']} {link['direction']}: {format_bytes(link['bytes'])} "
                 f"({format_seconds(link['seconds'])}) in dispatch, "
-                f"mean {format_bytes(round(link['mean_bytes']))}",
+                f"mean {format_bytes(link['mean_bytes'])}",
             )
         )
     if census.relayed.any():
@@ -162,7 +162,10 @@ def _balance_text(load: NDArray[np.int64]) -> str:
 
 def census_text(census: Census) -> str:
     """The summary, one line each."""
-    from tracer.scenario.step import mesh_line
-
-    lines = [f"{what:<16}{value}" for what, value in census_lines(census)]
+    lines = text_table((left(width=16, gap=0), left(gap=0)), census_lines(census), headings=False)
     return "\n".join([mesh_line(census.scenario), *lines])
+
+
+def census_table(census: Census) -> tuple[tuple[str, str], list[tuple[str, str]]]:
+    """Header and rows of what a notebook shows."""
+    return ("what", "how much"), census_lines(census)

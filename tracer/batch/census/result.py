@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tracer.batch.census.counts import StageTraffic
+from tracer.display import Shown, Writers, writer
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
@@ -35,11 +36,18 @@ class CensusPart:
 
 
 @dataclass(frozen=True)
-class Census:
+class Census(Shown):
     """A whole batch counted. ``layers`` are the model's layer numbers; ``tokens`` those of the batch.
 
     Matrices are over all ranks, dispatch direction, summed over layers; ``print`` shows a summary.
     """
+
+    WRITERS: ClassVar[Writers] = Writers(
+        text="tracer.batch.census.report:census_text",
+        values="tracer.batch.census.report:census_report",
+        table="tracer.batch.census.report:census_table",
+        picture="census",
+    )
 
     scenario: Scenario
     tokens: int
@@ -104,7 +112,7 @@ class Census:
 
     @property
     def ib_copies(self) -> Int64s:
-        """Messages of dispatch that leave a home for another island ``[rank, nvlink_domain]``."""
+        """Messages of dispatch that leave a home for another NVLink domain ``[rank, nvlink_domain]``."""
         total = np.zeros((self.scenario.mesh.world_size, self.scenario.cluster.nvlink_domains), np.int64)
         for part in self.parts:
             total[self._ranks[part.stage]] += part.traffic.ib_copies
@@ -133,7 +141,7 @@ class Census:
 
     @property
     def straight(self) -> int:
-        """Messages that went straight to another island for want of a relay."""
+        """Messages that went straight to another NVLink domain for want of a relay."""
         return sum(part.traffic.straight for part in self.parts)
 
     @cached_property
@@ -146,7 +154,7 @@ class Census:
         return RowBytes.of(self.scenario)
 
     def messages_by_tier(self, name: str = "sent") -> dict[str, int]:
-        """Messages inside islands and between them; ``name`` is ``sent``, ``back`` or ``pulled``."""
+        """Messages inside NVLink domains and between them; ``name`` is ``sent``, ``back`` or ``pulled``."""
         totals = {"nvlink": 0, "ib": 0}
         for part in self.parts:
             nvlink_domains = nvlink_domains_of(self.scenario.cluster, self._ranks[part.stage])
@@ -165,23 +173,10 @@ class Census:
         }
 
     def to_dict(self, *, by_layer: bool = False) -> dict[str, Any]:
-        """JSON values; ``by_layer`` adds one such table a layer.
+        """JSON values; ``by_layer`` adds one such table for each layer.
 
         Raises:
             ConfigError: for a mesh too large to write as a matrix.
         """
-        from tracer.batch.census.report import census_report
-
-        return census_report(self, by_layer=by_layer)
-
-    def __str__(self) -> str:
-        from tracer.batch.census.report import census_text
-
-        return census_text(self)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the summary, and matrix and loads where pictures are installed."""
-        from tracer.batch.census.report import census_lines
-        from tracer.display import mime_bundle
-
-        return mime_bundle("census", self, ("what", "how much"), census_lines(self))
+        values: dict[str, Any] = writer(self.WRITERS.values)(self, by_layer=by_layer)
+        return values

@@ -53,8 +53,13 @@ class LayerTables:
 
     @property
     def slots(self) -> int:
-        """Columns of a histogram: residues * (experts + 1)."""
+        """Columns of a histogram: one a slot of the placement, and one for no pick."""
         return int(self.masks.shape[2])
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the tables that grow with sources times slots."""
+        return self.masks.nbytes + self.targets.ep_ranks.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +87,14 @@ class CensusPlan:
             for start in range(0, self.picks.tokens, size)
         ]
 
-    def _residues(self, block: Block, tables: LayerTables) -> Int64s | None:
-        """Which of a variant's tables each token of a block uses; None when there is one.
+    def _positions(self, block: Block, tables: LayerTables) -> Int64s | None:
+        """Positions of a block's tokens, which choose between tied replicas; None when none are tied.
 
-        The kernel for small batches always gets them, so that it is compiled once.
+        The kernel for small batches always gets some, so that it is compiled once.
         """
-        if tables.targets.residues == 1:
-            return np.zeros(block.stop - block.start, np.int64) if self.small else None
-        return self.homes.positions(block.start, block.stop) % tables.targets.residues
+        if tables.targets.tied:
+            return self.homes.positions(block.start, block.stop)
+        return np.zeros(block.stop - block.start, np.int64) if self.small else None
 
     def count(self, block: Block, counts: Counts) -> None:
         """Add one block to ``counts``.
@@ -106,20 +111,24 @@ class CensusPlan:
         if self.check_repeats and (bad := first_repeat(picks)) >= 0:
             _refuse_repeat(block, picks, bad)
         runs, tables = self.homes.runs(block.start, block.stop), self.tables[self.key_of[block.layer]]
-        residues, shape = self._residues(block, tables), None if self.small else (0,) * picks.shape[1]
-        grouped, residues = _grouped(runs, picks, residues, self.layout.sources)
-        experts = tables.targets.ep_ranks.shape[2]
+        shape = None if self.small else (0,) * picks.shape[1]
+        targets = tables.targets
+        positions = self._positions(block, tables)
+        grouped, positions = _grouped(runs, picks, positions, self.layout.sources)
         for column in range(self.layout.peers.shape[1]):
             sources = np.ascontiguousarray(self.layout.peers[runs.sources, column])
-            missing = counts.missing_picks(experts)
+            missing = counts.missing_picks()
             bad = count_block(
                 grouped,
                 runs.starts,
                 sources,
-                residues,
+                positions,
+                targets.first,
+                targets.kinds,
+                targets.counts,
                 tables.masks,
-                tables.targets.variant_of,
-                experts,
+                targets.variant_of,
+                targets.experts,
                 self.layout.lane_bits,
                 shape,
                 counts.gpus,
@@ -127,23 +136,23 @@ class CensusPlan:
                 counts.hist,
             )
             if bad >= 0:
-                _refuse(block, picks, experts)
+                _refuse(block, picks, targets.experts)
             np.add.at(counts.tokens, sources, np.diff(runs.starts))
-            if counts.missing_picks(experts) > missing:
+            if counts.missing_picks() > missing:
                 np.add.at(counts.blank, sources, _blank_rows(grouped, runs.starts))
 
 
-def _grouped(runs: Runs, picks: Picks, residues: Int64s | None, ranks: int) -> tuple[Picks, Int64s | None]:
-    """Picks and residues in runs of one source."""
+def _grouped(runs: Runs, picks: Picks, positions: Int64s | None, ranks: int) -> tuple[Picks, Int64s | None]:
+    """Picks and positions in runs of one source."""
     if runs.scattered is None:
-        return picks, residues
+        return picks, positions
     from tracer.batch.census.kernel import group_rows
 
     first = np.zeros(ranks, np.int64)
     first[runs.sources] = runs.starts[:-1]
-    if residues is not None:
-        residues = group_rows(residues[:, None], runs.scattered, first)[:, 0].copy()
-    return group_rows(picks, runs.scattered, first), residues
+    if positions is not None:
+        positions = group_rows(positions[:, None], runs.scattered, first)[:, 0].copy()
+    return group_rows(picks, runs.scattered, first), positions
 
 
 def _blank_rows(picks: Picks, starts: Int64s) -> Int64s:

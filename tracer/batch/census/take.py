@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.batch.census.counts import Counts
 from tracer.batch.census.homes import EvenHomes, GivenHomes, TokenHomes
-from tracer.batch.census.layout import CensusLayout
+from tracer.batch.census.layout import CensusLayout, check_table_bytes
 from tracer.batch.census.result import Census, CensusPart
 from tracer.batch.census.run import CensusPlan, LayerTables, Progress, count_blocks
 from tracer.batch.census.traffic import stage_traffic
@@ -121,6 +121,7 @@ def plan_census(
             keys[key] = len(tables)
             targets = layout.targets(layer)
             tables.append(LayerTables(targets, layout.tables(layer, targets)))
+            check_table_bytes(sum(table.bytes for table in tables))
         key_of[layer] = keys[key]
     return CensusPlan(layout, picks, homes, key_of, tuple(tables), check_repeats), layers, notes
 

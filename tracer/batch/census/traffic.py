@@ -68,8 +68,8 @@ def _relay(
 ) -> int:
     """Add a group's high-throughput sends; messages that went straight for want of a relay are returned.
 
-    One copy a GPU inside the home's island; one to each remote island's rank with the home's index,
-    which forwards one a GPU.
+    One copy per GPU inside the home's NVLink domain; one to each remote NVLink domain's rank with the home's
+    index, which forwards one per GPU.
     """
     straight = 0
     for lane in range(group.lane_count):

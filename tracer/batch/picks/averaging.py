@@ -1,4 +1,4 @@
-"""Imbalance against experts a GPU: more of them average their loads out, as far as skew lets them."""
+"""Imbalance against experts per GPU: more of them average their loads out, as far as skew lets them."""
 
 from __future__ import annotations
 

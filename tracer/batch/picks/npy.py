@@ -1,6 +1,12 @@
 """Picks in ``.npy`` and ``.npz`` files, never unpickled; a large ``.npy`` is read in blocks.
 
-What an ``.npy`` or ``.npz`` says it unpacks to, measured before it is unpacked.
+numpy parses the headers and loads small files. Two things are done here because numpy's way would hurt:
+
+- The sizes that a file claims are checked before anything is unpacked. ``np.load`` reads a header of up to
+  4 GB before it refuses it, and unpacks an archive before anyone can see how large it is.
+- Blocks are read with ``readinto``, not through ``np.load(mmap_mode="r")``: a mapped file that is cut short
+  while it is read ends the process with a signal, and its pages count as memory of a Dask worker, which
+  may pause for that.
 """
 
 from __future__ import annotations

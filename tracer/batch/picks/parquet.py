@@ -1,6 +1,7 @@
-"""Picks in Parquet: one row a token, a list of expert ids in a column; one file a layer.
+"""Picks in Parquet: one row per token, a list of expert ids in a column; one file per layer.
 
-FLAME-MoE's traces are laid out so (``layer_NN.parquet`` with a column ``indices``, arXiv 2505.20225).
+FLAME-MoE's traces have this form (``layer_NN.parquet`` with a column ``indices``, arXiv 2505.20225). pyarrow
+decodes; the files are read by row groups, for a whole column of a long trace need not fit in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MAX_GROUP_PICKS = 1 << 27
 
 @dataclass(frozen=True)
 class ParquetPicks:
-    """Picks of Parquet files, one a layer in the order of ``paths``, read by row groups.
+    """Picks of Parquet files, one per layer in the order of ``paths``, read by row groups.
 
     Raises:
         ConfigError: for files without such a column, of different lengths, or when pyarrow is missing.
@@ -74,7 +75,7 @@ class ParquetPicks:
 
     @property
     def layers(self) -> int:
-        """Files, one a layer."""
+        """Files, one per layer."""
         return len(self.paths)
 
     @property

@@ -1,6 +1,6 @@
 """A set of picks: ``[layers, tokens, k]`` experts, read in blocks so that any length fits in memory.
 
-A file of picks that was sent, not stored, read like a path.
+Picks come from an array, from a file, or from a file that was sent and is held in memory under its name.
 """
 
 from __future__ import annotations

@@ -6,8 +6,18 @@ edaa7221 (2026-08).
 """
 
 from tracer.frameworks.deepspeed.flags import FLAGS
-from tracer.frameworks.deepspeed.mesh import read
+from tracer.frameworks.deepspeed.mesh import read, write
 from tracer.frameworks.flags import Dialect
+from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 
-FRAMEWORK = Framework("deepspeed", "DeepSpeed", FLAGS, Dialect(abbreviations=True, underscores=True), read)
+FRAMEWORK = Framework(
+    "deepspeed",
+    "DeepSpeed",
+    FLAGS,
+    Dialect(underscores=True, scripts_add_flags=True),
+    read,
+    config_decides=False,
+    others=read_other_flags(__name__),
+    write=write,
+)

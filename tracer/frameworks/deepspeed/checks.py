@@ -11,9 +11,19 @@ if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
 
 
+MAX_ZERO_STAGE = 3
+
+
 def check_sizes(request: Request, sizes: Sizes) -> None:
     """World over tp·pp·sp, then the rules of the MoE path that is used."""
     settings, world = request.settings, sizes.world
+    if settings.size("zero_stage") > MAX_ZERO_STAGE:
+        raise Refusal(
+            "zero_stage",
+            f"{settings.size('zero_stage')} is no ZeroStageEnum: the stages are 0 (off), 1 (optimizer "
+            "states), 2 (gradients) and 3 (weights)",
+            otherwise=f"try {settings.name('zero_stage')} {MAX_ZERO_STAGE}",
+        )
     model = sizes.tp * sizes.pp
     if world % model:
         raise Refusal(
@@ -35,6 +45,8 @@ def check_sizes(request: Request, sizes: Sizes) -> None:
             f"{world} ranks",
             mend=("num_dp", "gpus"),
         )
+    if sizes.auto_ep:
+        _check_expert_slices(request)
     if sizes.folding:
         _check_folding(request, sizes)
     elif sizes.dp * sizes.sp % sizes.ep:
@@ -45,6 +57,18 @@ def check_sizes(request: Request, sizes: Sizes) -> None:
         raise Refusal("zero_hpz_partition_size", f"world size {world} is not divisible by hpz {hpz}")
 
 
+def _check_expert_slices(request: Request) -> None:
+    """AutoEP keeps experts whole, with and without TP around them."""
+    etp = request.settings.size("expert_tensor_parallel_size")
+    if etp > 1:
+        raise Refusal(
+            "expert_tensor_parallel_size",
+            f"expert_parallel.expert_tensor_parallel_size={etp} is reserved for expert-internal tensor "
+            "parallelism and is not supported yet. Use expert_tensor_parallel_size=1; ETP support is planned "
+            "as follow-up work.",
+        )
+
+
 def _check_folding(request: Request, sizes: Sizes) -> None:
     settings = request.settings
     if sizes.pp > 1:
@@ -53,19 +77,11 @@ def _check_folding(request: Request, sizes: Sizes) -> None:
             f"AutoEP+AutoTP folding currently supports pp_size=1 only; got pp_size={sizes.pp}. "
             "Pipeline-parallel validation is planned separately.",
         )
-    etp = settings.size("expert_tensor_parallel_size")
-    if etp > 1:
+    if settings.on("use_data_before_expert_parallelism"):
         raise Refusal(
-            "expert_tensor_parallel_size",
-            f"expert_parallel.expert_tensor_parallel_size={etp} is reserved for expert-internal tensor "
-            "parallelism and is not supported yet. Use expert_tensor_parallel_size=1; ETP support is planned "
-            "as follow-up work.",
-        )
-    if settings.size("zero_stage") == 3:
-        raise Refusal(
-            "zero_stage",
-            "AutoEP+AutoTP with ZeRO stage 3 is reserved for the separate ZeRO-3 composition lane. Use ZeRO "
-            "stage 0, 1, or 2 for this folding MVP.",
+            "use_data_before_expert_parallelism",
+            "expert_parallel with use_data_before_expert_parallel_ is not supported with AutoEP+AutoTP "
+            "folding. Disable use_data_before_expert_parallel_.",
         )
     if sizes.sp > 1:
         raise Refusal(

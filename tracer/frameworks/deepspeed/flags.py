@@ -68,5 +68,5 @@ FLAGS = (
         default=1,
         keys=("zero_optimization.zero_hpz_partition_size",),
     ),
-    Flag("config_file", ("--deepspeed-config", "--deepspeed"), Kind.TEXT),
+    Flag("config_file", ("--deepspeed-config", "--deepspeed"), Kind.FILE, shapes=False),
 )

@@ -21,6 +21,8 @@ from tracer.frameworks.settings import Reading
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -48,6 +50,19 @@ def read(request: Request) -> Reading:
         linear(experts, sizes.ep, sizes.ep_dest, placed, (sizes.ep_dest, "num_experts")),
         tuple(_notes(request, sizes, dense, expert.walk("ep"))),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """DeepSpeed's settings for a mesh: AutoEP lays EP over consecutive ranks, the older rule in a TP lane."""
+    words = ["--num-mp", str(mesh.tp), "--num-pp", str(mesh.stages), "--num-dp", str(mesh.dp)]
+    words += ["--sequence-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
+    if mesh.ep == 1:
+        return words
+    if mesh.etp == 1 and mesh.tp > 1:
+        return [*words, "--autotp-size", str(mesh.tp), "--autoep-size", str(mesh.ep)]
+    before = mesh.edp > 1 and mesh.expert.stride_of("edp") < mesh.expert.stride_of("ep")
+    words += ["--use-data-before-expert-parallelism"] if before else []
+    return [*words, "--ep-size", str(mesh.ep)]
 
 
 def _expert_grid(request: Request, sizes: Sizes) -> RankGrid:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of one launch. ``folding`` is AutoEP over AutoTP; else the legacy rule carves EP out of DP."""
+    """Sizes of one launch. ``folding`` is AutoEP over AutoTP; else the legacy rule carves EP out of DP.
+
+    Source of the folding rule: ``deepspeed/module_inject/auto_ep_folding.py`` of release 0.19.8.
+    """
 
     world: int
     tp: int
@@ -20,7 +23,12 @@ class Sizes:
     sp: int
     ep: int
     ep_dest: str
-    folding: bool
+    auto_ep: bool
+
+    @property
+    def folding(self) -> bool:
+        """Whether EP lies over consecutive ranks, across the TP lanes."""
+        return self.auto_ep and self.tp > 1
 
     @property
     def dp(self) -> int:
@@ -53,5 +61,5 @@ def resolve(request: Request) -> Sizes:
         sp=sp,
         ep=ep,
         ep_dest="autoep_size" if auto_ep else "ep_size",
-        folding=auto_ep and tp > 1,
+        auto_ep=auto_ep,
     )

@@ -47,5 +47,5 @@ FLAGS = (
     Flag("seq_length", ("--seq-length",)),
     Flag("model_parallel_size", ("--model-parallel-size",)),
     Flag("tensor_parallel_num_weight_shards", ("--tensor-parallel-num-weight-shards",), default=1),
-    Flag("config_file", ("--yaml-cfg",), Kind.TEXT),
+    Flag("config_file", ("--yaml-cfg",), Kind.TEXT, shapes=False),
 )

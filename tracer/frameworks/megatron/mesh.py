@@ -31,9 +31,12 @@ from tracer.frameworks.megatron.checks import (
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
+from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request, Settings
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 _DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 _DENSE_SETS = ("dp-cp", "tp-pp", "tp-cp", "tp-dp", "tp-dp-cp")
@@ -74,6 +77,25 @@ def read(request: Request) -> Reading:
     return _noted(request, reading)
 
 
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """Megatron's flags for a mesh: the default order, or ``--use-tp-pp-dp-mapping`` where pp is inside dp."""
+    inside = mesh.stages > 1 and mesh.dense.stride_of("pp") < mesh.dense.stride_of("dp")
+    words = ["--tensor-model-parallel-size", str(mesh.tp), "--pipeline-model-parallel-size", str(mesh.stages)]
+    words += ["--context-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["--expert-model-parallel-size", str(mesh.ep)] if mesh.ep > 1 else []
+    words += ["--expert-tensor-parallel-size", str(mesh.etp)] if mesh.etp != mesh.tp else []
+    words += ["--sequence-parallel"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else []
+    words += ["--use-tp-pp-dp-mapping"] if inside else []
+    if mesh.cp > 1 and plan.kv_exchange is KvExchange.ALL_GATHER:
+        words += ["--cp-comm-type", "all_gather"]
+    if plan.contract is Contract.AG_RS:
+        words += ["--moe-token-dispatcher-type", "allgather"]
+    elif plan.contract is Contract.EP:
+        flex = plan.dispatch is DispatchMode.HIGH_THROUGHPUT
+        words += ["--moe-token-dispatcher-type", "flex" if flex else "alltoall"]
+    return words
+
+
 def rank_order(settings: Settings) -> str:
     """The order string that initialize.py passes, or the keyword given."""
     if settings.has("order"):
@@ -108,10 +130,8 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
         split = _split(dense, "cp", {f"l{i}": size for i, size in enumerate(levels, 1)})
         found |= {f"hierarchical_cp_l{i}": AxisGroups(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
     instances = settings.size("num_distributed_optimizer_instances")
-    if instances > 1 and dense.size_of("dp") % instances == 0 and _before(dense, "cp", "dp"):
-        split = _split(dense, "dp", {"dp": dense.size_of("dp") // instances, "instances": instances})
-        found["intra_dp_cp"] = _walk(split, "dp-cp")
-        found["inter_dp_cp"] = AxisGroups(split, ("instances",))
+    if instances > 1 and _before(dense, "cp", "dp"):
+        found |= _optimizer_groups(dense, instances)
     if instances > 1:
         split = _split(expert, "edp", {"edp": expert.size_of("edp") // instances, "instances": instances})
         found["intra_edp"], found["inter_edp"] = (
@@ -119,6 +139,22 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
             AxisGroups(split, ("instances",)),
         )
     return found
+
+
+def _optimizer_groups(dense: RankGrid, instances: int) -> dict[str, AxisGroups]:
+    """The DP x CP group in ``instances`` equal runs of its ascending ranks, where cp is the faster axis.
+
+    A run is whole CP groups, or a part of one; a run that ends inside the next CP group has no axes.
+    """
+    cp, dp = dense.size_of("cp"), dense.size_of("dp")
+    run = cp * dp // instances
+    if run % cp == 0:
+        split = _split(dense, "dp", {"dp": run // cp, "instances": instances})
+        return {"intra_dp_cp": _walk(split, "dp-cp"), "inter_dp_cp": AxisGroups(split, ("instances",))}
+    if cp % run == 0:
+        split = _split(dense, "cp", {"cp": run, "instances": cp // run})
+        return {"intra_dp_cp": AxisGroups(split, ("cp",)), "inter_dp_cp": _walk(split, "instances-dp")}
+    return {}
 
 
 def _walk(grid: RankGrid, names: str) -> AxisGroups:

@@ -16,5 +16,5 @@ FLAGS = (
     _key("context_parallel_size", "cp"),
     _key("expert_parallel_size", "ep"),
     _key("tp_mode", kind=Kind.TEXT, default="ALL_REDUCE"),
-    Flag("config_file", ("--config-file",), Kind.TEXT),
+    Flag("config_file", ("--config-file",), Kind.TEXT, shapes=False),
 )

@@ -8,9 +8,12 @@ from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import check_heads, linear, node_notes
 from tracer.frameworks.nanotron.checks import CP, EP, check_sizes
 from tracer.frameworks.settings import Reading
+from tracer.scenario.plan import Sp
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -43,3 +46,10 @@ def read(request: Request) -> Reading:
         linear(request.experts, 1, EP, ""),
         tuple(node_notes(request, groups["tp"], settings.name("tp"), groups["ep"])),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """Nanotron's keys for a mesh; its experts have no parallelism of their own."""
+    words = ["--dp", str(mesh.dp), "--pp", str(mesh.stages), "--tp", str(mesh.tp)]
+    words += ["--context-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
+    return words + (["--tp-mode", "REDUCE_SCATTER"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else [])

@@ -6,8 +6,17 @@ the 0.5.23 wheel.
 """
 
 from tracer.frameworks.flags import Dialect
+from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.sglang.flags import FLAGS
-from tracer.frameworks.sglang.mesh import read
+from tracer.frameworks.sglang.mesh import read, write
 
-FRAMEWORK = Framework("sglang", "SGLang", FLAGS, Dialect(abbreviations=True), read)
+FRAMEWORK = Framework(
+    "sglang",
+    "SGLang",
+    FLAGS,
+    Dialect(abbreviations=True),
+    read,
+    others=read_other_flags(__name__),
+    write=write,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.notes import Refusal
-from tracer.frameworks.sglang.flags import WHOLE_EP_RUNNERS
+from tracer.frameworks.sglang.flags import WHOLE_DP_BACKENDS, WHOLE_EP_RUNNERS
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -29,6 +29,7 @@ def check_sizes(request: Request, sizes: Sizes) -> None:
     _check_attention(sizes)
     _check_experts(request, sizes)
     _check_decode(request, sizes)
+    _check_backends(request, sizes)
     nodes = settings.size("nnodes")
     if sizes.tp * sizes.pp % nodes:
         raise Refusal("nnodes", "tp_size must be divisible by number of nodes", mend=("nnodes", TP))
@@ -98,6 +99,32 @@ def _check_experts(request: Request, sizes: Sizes) -> None:
     if request.experts is not None and physical % sizes.ep:
         raise Refusal(
             EP, f"num_physical_experts ({physical}) must be divisible by ep_size ({sizes.ep})", mend=(EP,)
+        )
+
+
+def _check_backends(request: Request, sizes: Sizes) -> None:
+    """What all-to-all backends, EPLB and elastic EP ask of the sizes.
+
+    Source: ``arg_groups/moe_hook.py`` (handle_a2a_moe), ``parallel_hook.py`` (handle_elastic_ep,
+    handle_eplb_and_dispatch).
+    """
+    settings = request.settings
+    if sizes.backend in WHOLE_DP_BACKENDS and sizes.attn_dp != sizes.tp:
+        raise Refusal(
+            "attn_dp_size",
+            f"{WHOLE_DP_BACKENDS[sizes.backend]} with --attn-dp-size equal to --tp-size "
+            f"({sizes.attn_dp} and {sizes.tp})",
+            mend=("attn_dp_size", "moe_a2a_backend"),
+        )
+    if settings.on("enable_eplb") and sizes.ep == 1:
+        raise Refusal(
+            "enable_eplb",
+            "EPLB needs an expert parallel size above 1 (assert ep_size > 1)",
+            mend=(EP, "enable_eplb"),
+        )
+    if settings.text("elastic_ep_backend") not in ("", "none") and sizes.pp != 1:
+        raise Refusal(
+            "pp_size", "PP size should be set to 1 under elastic EP", mend=("pp_size", "elastic_ep_backend")
         )
 
 

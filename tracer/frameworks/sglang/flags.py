@@ -2,9 +2,20 @@
 
 from tracer.frameworks.flags import Flag, Kind
 
+A2A_BACKENDS = (
+    *("none", "deepep", "mooncake", "nixl", "mori", "ascend_fuseep", "flashinfer", "megamoe", "deepep_v2"),
+    *("ascend_tp", "pplx", "flashinfer_megamoe"),
+)
+RUNNER_BACKENDS = (
+    *("auto", "deep_gemm", "triton", "triton_kernel", "flashinfer_trtllm", "experimental_sgl_trtllm"),
+    *("flashinfer_trtllm_routed", "flashinfer_cutlass", "flashinfer_mxfp4", "flashinfer_cutedsl"),
+    *("flashinfer_megamoe", "cutlass", "aiter", "marlin", "humming", "experimental_sgl_marlin"),
+    *("lora_cutedsl", "lora_triton", "lora_marlin", "hpc_ops", "megamoe", "intel_xpu"),
+)
+
 FLAGS = (
     Flag("tp_size", ("--tp-size", "--tensor-parallel-size", "--tp"), default=1),
-    Flag("pp_size", ("--pp-size", "--pipeline-parallel-size", "--pp"), default=1),
+    Flag("pp_size", ("--pp-size", "--pipeline-parallel-size"), default=1),
     Flag("dp_size", ("--dp-size", "--data-parallel-size", "--dp"), default=1),
     Flag("attn_dp_size", ("--attn-dp-size", "--attention-data-parallel-size"), default=1, low=0),
     Flag("attn_cp_size", ("--attn-cp-size", "--attention-context-parallel-size"), default=1),
@@ -19,19 +30,25 @@ FLAGS = (
     # Removed: they made the expert parallel size the TP size.
     Flag("enable_ep_moe", ("--enable-ep-moe",), Kind.SWITCH, False),
     Flag("enable_deepep_moe", ("--enable-deepep-moe",), Kind.SWITCH, False),
-    Flag("enable_prefill_cp", ("--enable-prefill-cp",), Kind.SWITCH, False),
+    # The longer spelling is that of releases before 0.5.10.
+    Flag(
+        "enable_prefill_cp",
+        ("--enable-prefill-cp", "--enable-nsa-prefill-context-parallel"),
+        Kind.SWITCH,
+        False,
+    ),
     Flag("cp_strategy", ("--cp-strategy",), Kind.TEXT, choices=("zigzag", "interleave")),
-    Flag("moe_a2a_backend", ("--moe-a2a-backend",), Kind.TEXT, "none"),
-    Flag("moe_runner_backend", ("--moe-runner-backend",), Kind.TEXT, "auto"),
+    Flag("moe_a2a_backend", ("--moe-a2a-backend",), Kind.TEXT, "none", choices=A2A_BACKENDS),
+    Flag("moe_runner_backend", ("--moe-runner-backend",), Kind.TEXT, "auto", choices=RUNNER_BACKENDS),
     Flag("deepep_mode", ("--deepep-mode",), Kind.TEXT, "auto"),
     Flag("enable_eplb", ("--enable-eplb",), Kind.SWITCH, False),
     Flag("ep_num_redundant_experts", ("--ep-num-redundant-experts",), default=0, low=0),
-    Flag("enable_elastic_ep", ("--elastic-ep-backend",), Kind.TEXT),
+    Flag("elastic_ep_backend", ("--elastic-ep-backend",), Kind.TEXT, choices=("none", "mooncake", "nixl")),
     Flag("nnodes", ("--nnodes",), default=1),
-    Flag("node_rank", ("--node-rank",), default=0, low=0),
-    Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0),
-    Flag("gpu_id_step", ("--gpu-id-step",), default=1),
-    Flag("config_file", ("--config",), Kind.TEXT),
+    Flag("node_rank", ("--node-rank",), default=0, low=0, shapes=False),
+    Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0, shapes=False),
+    Flag("gpu_id_step", ("--gpu-id-step",), default=1, shapes=False),
+    Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
 )
 
 EP_SPANNING_BACKENDS = (
@@ -39,4 +56,9 @@ EP_SPANNING_BACKENDS = (
     *("pplx", "ascend_fuseep"),
 )
 """All-to-all backends under which ep_size is silently set to tp_size (_A2A_EP_SPANNING_BACKENDS)."""
+WHOLE_DP_BACKENDS = {
+    "flashinfer": "Flashinfer MoE A2A is only supported",
+    "flashinfer_megamoe": "FlashInfer MegaMOE is only supported",
+}
+"""Backends that want every rank of a stage to be an attention replica, with SGLang's words for it."""
 WHOLE_EP_RUNNERS = ("flashinfer_cutlass", "flashinfer_cutedsl")

@@ -21,11 +21,14 @@ from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
 from tracer.frameworks.sglang.sizes import Sizes, resolve
+from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
     from tracer.scenario.placement import Placement
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -50,14 +53,33 @@ def read(request: Request) -> Reading:
     dense = View(attention, {"tp": ("attn_tp",), "cp": ("attn_cp",), "dp": ("attn_dp", "dp"), "pp": ("pp",)})
     expert = View(moe, {"etp": ("moe_tp",), "ep": ("moe_ep",), "edp": ("moe_dp", "dp")})
     plan, planned = _plan(request, sizes)
+    stages, staged = _stages(request, sizes.pp)
     return Reading(
         dense,
         expert,
         _groups(attention, moe, sizes),
-        plan | shared_expert(request, sizes.attn_tp, _shared_tp(sizes)) | _stages(request, sizes.pp),
+        plan | shared_expert(request, sizes.attn_tp, _shared_tp(sizes)) | stages,
         _placement(request, sizes),
-        (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned),
+        (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned, *staged),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """SGLang's flags for a mesh: attention's TP, CP and DP multiply to ``--tp-size``."""
+    words = ["--tp-size", str(mesh.replica_size * mesh.dp)]
+    words += ["--pp-size", str(mesh.stages)] if mesh.stages > 1 else []
+    words += ["--attn-dp-size", str(mesh.dp)] if mesh.dp > 1 else []
+    words += ["--attn-cp-size", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["--dcp-size", str(plan.dcp)] if plan.dcp > 1 else []
+    words += ["--ep-size", str(mesh.ep)] if mesh.ep > 1 else []
+    words += ["--moe-dp-size", str(mesh.edp)] if mesh.edp > 1 else []
+    words += ["--moe-dense-tp-size", "1"] if plan.dense_tp == 1 else []
+    if plan.contract is Contract.DWDP:
+        words += ["--dwdp-size", str(mesh.ep)]
+    elif plan.contract is Contract.EP:
+        slow = plan.dispatch is DispatchMode.LOW_LATENCY
+        words += ["--moe-a2a-backend", "deepep", "--deepep-mode", "low_latency" if slow else "normal"]
+    return words
 
 
 def _check_world(request: Request, sizes: Sizes) -> None:
@@ -135,12 +157,45 @@ _INTERLEAVE = Note(
 )
 
 
-def _stages(request: Request, pp: int) -> dict[str, object]:
-    """The first stages take the layers left over (the engine's own rule), so there is nothing to say."""
+def _stages(request: Request, pp: int) -> tuple[dict[str, object], list[Note]]:
+    """Layers of each stage: SGLANG_PP_LAYER_PARTITION, or even with the last stages one layer longer.
+
+    Source: ``sglang/srt/distributed/utils.py`` (get_pp_indices) of the 0.5.23 wheel.
+    """
     layers = request.model.layers if request.model is not None else None
+    given = request.env.get("SGLANG_PP_LAYER_PARTITION", "")
     if layers is not None and pp > layers:
         raise Refusal("pp_size", f"pp_size ({pp}) is more than the model's {layers} layers")
-    return {}
+    if pp == 1:
+        return {}, []
+    if given:
+        stages = _partition(given, pp, layers)
+        shown = ", ".join(map(str, stages))
+        note = Note(
+            "stage_layers_given",
+            f"SGLANG_PP_LAYER_PARTITION gives the {pp} stages {shown} layers",
+            "add --model to see them in the scenario" if layers is None else "drop it for an even split",
+        )
+        return ({"stage_layers": stages} if layers is not None else {}), [note]
+    if layers is None or layers % pp == 0:
+        return {}, []
+    longer = layers % pp
+    return {"stage_layers": [layers // pp] * (pp - longer) + [layers // pp + 1] * longer}, []
+
+
+def _partition(given: str, pp: int, layers: int | None) -> list[int]:
+    words = given.split(",")
+    stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
+    rule = ""
+    if len(stages) != len(words):
+        rule = f"Invalid partition string: {given}"
+    elif len(stages) != pp:
+        rule = f"len(partitions)={len(stages)} does not match pp_size={pp}."
+    elif layers is not None and sum(stages) != layers:
+        rule = f"sum(partitions)={sum(stages)} does not match num_hidden_layers={layers}."
+    if rule:
+        raise Refusal("pp_size", rule, otherwise="mend SGLANG_PP_LAYER_PARTITION, or drop it")
+    return stages
 
 
 def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: AxisGroups) -> list[Note]:

@@ -62,6 +62,13 @@ def resolve(request: Request) -> tuple[Sizes, list[Note]]:
         if settings.on(dest):
             notes.append(_removed(settings.name(dest), tp))
             ep, backend = tp, "deepep" if dest == "enable_deepep_moe" else backend
+    attn_cp = settings.size("attn_cp_size")
+    if settings.on("enable_prefill_cp") and request.model is not None and request.model.mla:
+        attn_dp, dp = attn_dp * dp, 1
+        attn_cp, ep, dense_tp, backend = max(tp // attn_dp, 1), tp, 1, "deepep"
+        notes.append(_latent_cp(tp, attn_dp))
+    elif settings.on("enable_prefill_cp") and request.model is None:
+        notes.append(_MODEL_DECIDES)
     if dwdp > 1:
         notes.append(_forced(dwdp))
         dp, attn_dp, ep, moe_dp, dense_tp, backend = 1, dwdp, dwdp, 1, 1, "none"
@@ -75,7 +82,7 @@ def resolve(request: Request) -> tuple[Sizes, list[Note]]:
             pp=settings.size("pp_size"),
             dp=dp,
             attn_dp=attn_dp,
-            attn_cp=settings.size("attn_cp_size"),
+            attn_cp=attn_cp,
             dcp=settings.size("dcp_size"),
             ep=ep,
             moe_dp=moe_dp,
@@ -94,6 +101,24 @@ def _translated(dp: int) -> Note:
         f"--attn-dp-size {dp} and --dp-size 1, and adds no GPUs",
         f"write --attn-dp-size {dp}; --dp-size alone now counts whole copies of the model",
     )
+
+
+def _latent_cp(tp: int, attn_dp: int) -> Note:
+    return Note(
+        "prefill_cp_sets_sizes",
+        "--enable-prefill-cp on a model with latent attention sets attn_cp = tp / attn_dp = "
+        f"{max(tp // attn_dp, 1)}, ep = {tp}, moe_dense_tp = 1 and the all-to-all backend deepep; attention "
+        "then has no TP",
+        "drop the flags that it overrides",
+    )
+
+
+_MODEL_DECIDES = Note(
+    "prefill_cp_needs_a_model",
+    "--enable-prefill-cp: on DeepSeek models (latent attention) SGLang sets the CP and EP sizes itself; no "
+    "model is known here, so the sizes are taken as the flags say",
+    "name the model, or add --model config.json",
+)
 
 
 def _removed(name: str, tp: int) -> Note:

@@ -5,9 +5,19 @@ Sources: ``tensorrt_llm/mapping.py`` in both versions, ``tensorrt_llm/commands/s
 """
 
 from tracer.frameworks.flags import Dialect
+from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.tensorrt_llm.flags import FLAGS
-from tracer.frameworks.tensorrt_llm.mesh import read
+from tracer.frameworks.tensorrt_llm.mesh import read, write
 
 # trtllm-serve's --config is "a YAML file that overwrites the parameters specified by trtllm-serve".
-FRAMEWORK = Framework("tensorrt-llm", "TensorRT-LLM", FLAGS, Dialect(), read, file_wins=True)
+FRAMEWORK = Framework(
+    "tensorrt-llm",
+    "TensorRT-LLM",
+    FLAGS,
+    Dialect(),
+    read,
+    file_wins=True,
+    others=read_other_flags(__name__),
+    write=write,
+)

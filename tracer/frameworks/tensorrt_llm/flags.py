@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from tracer.frameworks.flags import Flag, Kind
 
+TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
 MOE_EP, MOE_TP, CLUSTER = (
     "moe_expert_parallel_size",
     "moe_tensor_parallel_size",
     "moe_cluster_parallel_size",
 )
-
-
-TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
-
-
-MOE_EP, MOE_TP, CLUSTER = (
-    "moe_expert_parallel_size",
-    "moe_tensor_parallel_size",
-    "moe_cluster_parallel_size",
-)
-
-
-MOE_EP, MOE_TP, CLUSTER = (
-    "moe_expert_parallel_size",
-    "moe_tensor_parallel_size",
-    "moe_cluster_parallel_size",
-)
-
-
-TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
-
-
-TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
-
 
 FLAGS = (
     Flag("tensor_parallel_size", ("--tp_size", "--tensor_parallel_size", "--tp"), default=1),
@@ -52,7 +29,7 @@ FLAGS = (
     Flag("pp_partition", ("--pp_partition",), Kind.INTS),
     Flag("dwdp_config", ("--dwdp_config",), Kind.JSON),
     Flag("moe_config", ("--moe_config",), Kind.JSON),
-    Flag("config_file", ("--config", "--extra_llm_api_options"), Kind.TEXT),
+    Flag("config_file", ("--config", "--extra_llm_api_options"), Kind.TEXT, shapes=False),
 )
 
 CP_TYPES = ("ULYSSES", "STAR", "RING", "HELIX", "ATTN2D")

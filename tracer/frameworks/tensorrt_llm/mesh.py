@@ -24,6 +24,8 @@ from tracer.scenario.placement import Placement
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -57,6 +59,15 @@ def read(request: Request) -> Reading:
     return Reading(
         dense, expert, _groups(sizes, dense_grid, expert_grid), plan, _placement(request, sizes), tuple(notes)
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """TensorRT-LLM's flags for a mesh: with data parallelism every TP rank is an attention replica."""
+    words = ["--tp_size", str(mesh.tp * mesh.dp)]
+    words += ["--pp_size", str(mesh.stages)] if mesh.stages > 1 else []
+    words += ["--cp_size", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["--ep_size", str(mesh.ep), "--moe_tensor_parallel_size", str(mesh.etp)] if mesh.ep > 1 else []
+    return words + (["--enable_attention_dp"] if mesh.dp > 1 else [])
 
 
 def _grids(sizes: Sizes, old: bool) -> tuple[RankGrid, RankGrid]:

@@ -22,5 +22,5 @@ FLAGS = (
     _key("spmd_backend", Kind.TEXT, "spmd_types"),
     _key("context_parallel_load_balancer", Kind.TEXT, "headtail"),
     _key("context_parallel_rotate_method", Kind.TEXT, "allgather"),
-    Flag("config_file", ("--job.config_file", "--job.config-file"), Kind.TEXT),
+    Flag("config_file", ("--job.config_file", "--job.config-file"), Kind.TEXT, shapes=False),
 )

@@ -27,10 +27,13 @@ from tracer.frameworks.torchtitan.checks import (
     check_experts,
     check_world,
 )
+from tracer.scenario.plan import KvExchange, PromptCut, Sp
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -65,6 +68,20 @@ def read(request: Request) -> Reading:
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
         tuple(_notes(request, dense, expert.walk("ep"), ep)),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """Torchtitan's keys for a mesh: data parallelism is the shard dimension."""
+    sizes = {TP: mesh.tp, CP: mesh.cp, PP: mesh.stages, SHARD: mesh.dp, EP: mesh.ep}
+    words = [word for key, size in sizes.items() for word in (f"--parallelism.{key}", str(size))]
+    if plan.sp is not Sp.MEGATRON:
+        words.append("--parallelism.no-enable_sequence_parallel")
+    if mesh.cp > 1:
+        way = "allgather" if plan.kv_exchange is KvExchange.ALL_GATHER else "alltoall"
+        balancer = "headtail" if plan.landing is PromptCut.ZIGZAG else "none"
+        words += ["--parallelism.context_parallel_rotate_method", way]
+        words += ["--parallelism.context_parallel_load_balancer", balancer]
+    return words
 
 
 def _world(request: Request, product: int, shard: int) -> int:

@@ -6,8 +6,17 @@ Sources: ``vllm/distributed/parallel_state.py`` (initialize_model_parallel), ``v
 """
 
 from tracer.frameworks.flags import Dialect
+from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 from tracer.frameworks.vllm.flags import FLAGS
-from tracer.frameworks.vllm.mesh import read
+from tracer.frameworks.vllm.mesh import read, write
 
-FRAMEWORK = Framework("vllm", "vLLM", FLAGS, Dialect(abbreviations=True, underscores=True), read)
+FRAMEWORK = Framework(
+    "vllm",
+    "vLLM",
+    FLAGS,
+    Dialect(abbreviations=True, underscores=True),
+    read,
+    others=read_other_flags(__name__),
+    write=write,
+)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 TP, PP, DP = "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"
 PCP, DCP, LOCAL = "prefill_context_parallel_size", "decode_context_parallel_size", "data_parallel_size_local"
 EPLB, EP = "enable_eplb", "enable_expert_parallel"
+RANK, NODES, EXECUTOR = "data_parallel_rank", "nnodes", "distributed_executor_backend"
+EXECUTORS = ("ray", "mp", "uni", "external_launcher")
+HYBRID, EXTERNAL = "data_parallel_hybrid_lb", "data_parallel_external_lb"
 
 
 def check_flags(request: Request) -> None:
@@ -31,19 +34,15 @@ def check_flags(request: Request) -> None:
             f"data_parallel_size_local ({local}) must be <= data_parallel_size ({dp})",
             mend=(LOCAL, DP),
         )
-    if settings.on("data_parallel_external_lb") and dp == 1:
-        raise Refusal(
-            "data_parallel_external_lb",
-            "data_parallel_external_lb can only be set when data_parallel_size > 1",
-        )
-    rank = settings.maybe("data_parallel_rank")
+    rank = settings.maybe(RANK)
     if rank is not None and rank >= dp:
-        raise Refusal(
-            "data_parallel_rank", f"data_parallel_rank ({rank}) must be in the range [0, {dp})", mend=(DP,)
-        )
+        raise Refusal(RANK, f"data_parallel_rank ({rank}) must be in the range [0, {dp})", mend=(DP,))
+    _check_nodes(request)
+    _check_load_balancing(request)
+    _check_executor(request)
     _check_dcp(request)
     _check_eplb(request)
-    _check_nodes(request)
+    _check_experts(request)
 
 
 def _check_dcp(request: Request) -> None:
@@ -106,12 +105,141 @@ def redundant_experts(request: Request) -> int:
 
 
 def _check_nodes(request: Request) -> None:
+    """What several nodes need: whole shares of the ranks, and whole groups of local replicas."""
     settings = request.settings
-    nodes, backend = settings.size("nnodes"), settings.text("distributed_executor_backend")
-    if nodes > 1 and backend not in ("", "mp", "uni", "external_launcher"):
+    nodes, node, backend = (
+        settings.size(NODES),
+        settings.size("node_rank"),
+        settings.text("data_parallel_backend"),
+    )
+    if nodes == 1:
+        return
+    if backend != "mp":
         raise Refusal(
-            "nnodes",
+            NODES,
+            f"`--nnodes {nodes}` requires `--data-parallel-backend mp`; got `--data-parallel-backend "
+            f"{backend}`. Use the MP backend or set `--nnodes 1`.",
+            otherwise="drop --data-parallel-backend ray, or --nnodes",
+        )
+    world = settings.size(TP) * settings.size(PP) * settings.size(PCP) * settings.size(DP)
+    if world % nodes:
+        raise Refusal(
+            NODES,
+            f"`--nnodes {nodes}` must evenly divide the total world size ({world}). Adjust `--nnodes`, "
+            "`--data-parallel-size`, `--pipeline-parallel-size`, `--tensor-parallel-size`, or "
+            "`--prefill-context-parallel-size`.",
+            mend=(NODES, DP, TP),
+        )
+    if node >= nodes:
+        raise Refusal(
+            "node_rank",
+            f"`--node-rank` must be between 0 and {nodes - 1}; got `--node-rank {node}`. Set it to this "
+            "node's zero-based index.",
+            otherwise=f"try --node-rank {nodes - 1}",
+        )
+    groups = settings.size(DP) // _local_replicas(request, world // nodes)
+    if nodes % groups and not _external(request):
+        raise Refusal(
+            LOCAL if settings.has(LOCAL) else NODES,
+            f"nnodes ({nodes}) must be divisible by the number of data parallel node groups ({groups} = "
+            f"data_parallel_size {settings.size(DP)} / data_parallel_size_local "
+            f"{_local_replicas(request, world // nodes)})",
+            mend=(LOCAL, NODES) if settings.has(LOCAL) else (NODES, DP),
+        )
+
+
+def _local_replicas(request: Request, ranks_per_node: int) -> int:
+    """Replicas of a node: as given, or as many as fit its share of the ranks."""
+    settings = request.settings
+    given = settings.maybe(LOCAL)
+    engine = settings.size(TP) * settings.size(PP) * settings.size(PCP)
+    return max(given if given is not None else ranks_per_node // engine, 1)
+
+
+def _external(request: Request) -> bool:
+    """Whether a load balancer outside picks the replica: asked for, or a rank of a replica is given."""
+    return request.settings.on(EXTERNAL) or request.settings.has(RANK)
+
+
+def _check_load_balancing(request: Request) -> None:
+    """Who picks the replica of a request: one mode at a time, with what it needs.
+
+    Source: ``vllm/engine/arg_utils.py`` (create_engine_config).
+    """
+    settings, model = request.settings, request.model
+    dp, nodes, local = settings.size(DP), settings.size(NODES), settings.maybe(LOCAL)
+    if settings.on(HYBRID) and settings.on(EXTERNAL):
+        raise Refusal(
+            HYBRID,
+            "`--data-parallel-hybrid-lb` and `--data-parallel-external-lb` cannot be enabled together. "
+            "Enable only one load-balancing mode.",
+            mend=(HYBRID, EXTERNAL),
+        )
+    if settings.on(HYBRID) and local is None and nodes == 1:
+        raise Refusal(
+            HYBRID,
+            "`--data-parallel-hybrid-lb` requires `--data-parallel-size-local`. Set it to the number of "
+            "data-parallel ranks on this node.",
+            mend=(LOCAL, HYBRID),
+        )
+    if not _external(request):
+        return
+    if settings.on(EXTERNAL) and dp == 1:
+        raise Refusal(EXTERNAL, "data_parallel_external_lb can only be set when data_parallel_size > 1")
+    if not settings.has(RANK) and (nodes == 1 or nodes % dp):
+        raise Refusal(
+            EXTERNAL,
+            "`--data-parallel-external-lb` requires a data-parallel rank. Set `--data-parallel-rank`, or use "
+            "`--nnodes` (a multiple of `--data-parallel-size`) with `--node-rank` so the rank can be "
+            "inferred.",
+            mend=(RANK, EXTERNAL),
+        )
+    if local not in (None, 1):
+        raise Refusal(
+            LOCAL,
+            "an external data-parallel rank requires `--data-parallel-size-local 1`; got "
+            f"{local}. Set it to 1 or omit it.",
+        )
+    if dp > 1 and model is not None and model.experts is None:
+        raise Refusal(
+            RANK if settings.has(RANK) else EXTERNAL,
+            "Non-MoE models do not support external data parallel mode. For external load balancing, launch "
+            "independent vLLM instances without --data-parallel-* arguments.",
+            otherwise="drop the --data-parallel-* arguments",
+        )
+
+
+def _check_executor(request: Request) -> None:
+    """The executor must be one that vLLM has, and one that reaches all stages and nodes."""
+    settings = request.settings
+    name = settings.text(EXECUTOR)
+    if settings.size(NODES) > 1 and name not in ("", "mp", "uni", "external_launcher"):
+        raise Refusal(
+            NODES,
             "nnodes > 1 can only be set when distributed executor backend is mp, uni or external_launcher.",
+        )
+    if name and name not in EXECUTORS and "." not in name:
+        raise Refusal(
+            EXECUTOR,
+            f"Unrecognized distributed executor backend {name}. Supported values are 'ray', 'mp' 'uni', "
+            "'external_launcher',  custom Executor subclass or its import path.",
+            otherwise=f"try {settings.name(EXECUTOR)} mp",
+        )
+    if name == "uni" and settings.size(PP) > 1:
+        raise Refusal(
+            EXECUTOR,
+            "Pipeline Parallelism without Ray distributed executor or multiprocessing executor or external "
+            "launcher is not supported.",
+            otherwise=f"try {settings.name(EXECUTOR)} mp",
+        )
+
+
+def _check_experts(request: Request) -> None:
+    """Expert parallelism wants experts."""
+    if request.settings.on(EP) and request.model is not None and request.model.experts is None:
+        raise Refusal(
+            EP,
+            "Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
         )
 
 

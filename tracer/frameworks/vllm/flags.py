@@ -9,17 +9,17 @@ FLAGS = (
     Flag("decode_context_parallel_size", ("--decode-context-parallel-size", "-dcp"), default=1),
     Flag("data_parallel_size", ("--data-parallel-size", "-dp"), default=1),
     Flag("data_parallel_size_local", ("--data-parallel-size-local", "-dpl"), low=0),
-    Flag("data_parallel_start_rank", ("--data-parallel-start-rank", "-dpr"), low=0),
-    Flag("data_parallel_rank", ("--data-parallel-rank", "-dpn"), low=0),
-    Flag("data_parallel_address", ("--data-parallel-address", "-dpa"), Kind.TEXT),
-    Flag("data_parallel_rpc_port", ("--data-parallel-rpc-port", "-dpp"), default=29550),
+    Flag("data_parallel_start_rank", ("--data-parallel-start-rank", "-dpr"), low=0, shapes=False),
+    Flag("data_parallel_rank", ("--data-parallel-rank", "-dpn"), low=0, shapes=False),
+    Flag("data_parallel_address", ("--data-parallel-address", "-dpa"), Kind.TEXT, shapes=False),
+    Flag("data_parallel_rpc_port", ("--data-parallel-rpc-port", "-dpp"), default=29550, shapes=False),
     Flag(
         "data_parallel_backend", ("--data-parallel-backend", "-dpb"), Kind.TEXT, "mp", choices=("mp", "ray")
     ),
     Flag("data_parallel_hybrid_lb", ("--data-parallel-hybrid-lb", "-dph"), Kind.ON_OFF, False),
     Flag("data_parallel_external_lb", ("--data-parallel-external-lb", "-dpe"), Kind.ON_OFF, False),
     Flag("nnodes", ("--nnodes", "-n"), default=1),
-    Flag("node_rank", ("--node-rank", "-r"), default=0, low=0),
+    Flag("node_rank", ("--node-rank", "-r"), default=0, low=0, shapes=False),
     Flag("distributed_executor_backend", ("--distributed-executor-backend",), Kind.TEXT),
     Flag("enable_expert_parallel", ("--enable-expert-parallel", "-ep"), Kind.ON_OFF, False),
     Flag("all2all_backend", ("--all2all-backend",), Kind.TEXT),
@@ -42,7 +42,7 @@ FLAGS = (
     ),
     # Proposed in PR #52099 and closed: EP is every rank of a stage, or off.
     Flag("expert_parallel_size", ("--expert-parallel-size",)),
-    Flag("config_file", ("--config",), Kind.TEXT),
+    Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
 )
 
 REMOVED_BACKENDS = ("naive", "pplx")

@@ -15,7 +15,18 @@ from tracer.frameworks.common import (
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
-from tracer.frameworks.vllm.checks import DCP, DP, EP, PCP, PP, TP, check_attention, check_flags, check_world
+from tracer.frameworks.vllm.checks import (
+    DCP,
+    DP,
+    EP,
+    EPLB,
+    PCP,
+    PP,
+    TP,
+    check_attention,
+    check_flags,
+    check_world,
+)
 from tracer.frameworks.vllm.experts import place_experts
 from tracer.frameworks.vllm.flags import (
     BACKEND_ALIASES,
@@ -24,10 +35,13 @@ from tracer.frameworks.vllm.flags import (
     REMOVED_BACKENDS,
     SPLIT_BACKENDS,
 )
+from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,20 @@ def read(request: Request) -> Reading:
         placement,
         tuple(notes + planned),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """VLLM's flags for a mesh: EP is every rank of a stage, or off."""
+    words = ["-tp", str(mesh.tp)]
+    words += ["-pcp", str(mesh.cp)] if mesh.cp > 1 else []
+    words += ["-pp", str(mesh.stages)] if mesh.stages > 1 else []
+    words += ["-dp", str(mesh.dp)] if mesh.dp > 1 else []
+    words += ["-dcp", str(plan.dcp)] if plan.dcp > 1 else []
+    words += ["--enable-expert-parallel"] if mesh.ep > 1 else []
+    if mesh.ep > 1 and plan.contract is Contract.EP:
+        slow = plan.dispatch is DispatchMode.LOW_LATENCY
+        words += ["--all2all-backend", "deepep_low_latency" if slow else "deepep_high_throughput"]
+    return words
 
 
 def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
@@ -117,6 +145,8 @@ def _groups(ranks: RankGrid, sizes: _Sizes, request: Request) -> dict[str, AxisG
         found["dcp"] = AxisGroups(ranks, axes)
     if request.model is None or request.model.experts is not None:
         found["ep"] = AxisGroups(ranks, ("tp", "pcp", "dp"))
+        if request.settings.on(EPLB):  # the same ranks, in a process group apart from the forward pass
+            found["eplb"] = found["ep"]
     return found
 
 

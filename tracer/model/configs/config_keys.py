@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tracer.errors import MAX_SIZE, ConfigError, check_bool, check_int, check_number, check_table, nearest
+from tracer.errors import MAX_SIZE, ConfigError, check_bool, check_table, finite_number, nearest, whole_number
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class ConfigKeys:
 
     def size(self, key: str, low: int = 1, high: int = MAX_SIZE) -> int:
         """A required whole number from ``low`` to ``high``."""
-        return check_int(self.field(key), self._required(key), low, high)
+        return whole_number(self.field(key), self._required(key), at_least=low, at_most=high)
 
     def optional_size(self, key: str) -> int | None:
         """A whole number from 1, or None when the key is absent or null."""
@@ -51,7 +51,7 @@ class ConfigKeys:
 
     def number(self, key: str) -> float:
         """A required finite number above 0."""
-        return check_number(self.field(key), self._required(key))
+        return finite_number(self.field(key), self._required(key), at_most=MAX_SIZE)
 
     def flag(self, key: str) -> bool:
         """A required true or false."""
@@ -83,7 +83,7 @@ class ConfigKeys:
             return frozenset()
         if not isinstance(value, list | tuple):
             raise ConfigError(self.field(key), value, "must be a list of 0-based layer numbers", "write []")
-        return frozenset(check_int(self.field(key), each, low=0, high=end - 1) for each in value)
+        return frozenset(whole_number(self.field(key), each, at_least=0, at_most=end - 1) for each in value)
 
     def defaults(self, values: dict[str, object]) -> ConfigKeys:
         """The same table with a class default for each key that is absent or null, and a warning for each."""

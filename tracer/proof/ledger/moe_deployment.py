@@ -41,7 +41,7 @@ def nvlink() -> LedgerLine:
 
 
 def hybrid() -> LedgerLine:
-    """TP8+EP4 against TP4+EP8 on four nodes: remote copies a token, one an EP rank or one a node."""
+    """TP8+EP4 against TP4+EP8 on four nodes: remote copies per token, one per EP rank or one per node."""
     chance = HitChance(256, 8)
     copies = {}
     for name in ("hybrid-tp8-ep4", "hybrid-tp4-ep8"):
@@ -108,7 +108,7 @@ def fits_a_node() -> LedgerLine:
     )
 
 
-def dualpipe() -> LedgerLine:
+def dualpipe_line() -> LedgerLine:
     """What is called DualPipe."""
     return LedgerLine(
         SOURCE,
@@ -141,6 +141,6 @@ CHECKS: tuple[Check, ...] = (
     qwen_name,
     spanning,
     fits_a_node,
-    dualpipe,
+    dualpipe_line,
     overlap_gain,
 )

@@ -41,7 +41,7 @@ def sparsity() -> LedgerLine:
 
 
 def tokens_per_expert() -> LedgerLine:
-    """Average tokens an expert, and distinct experts hit."""
+    """Average tokens per expert, and distinct experts hit."""
     experts, top_k = 256, 8
     means = [batch * top_k / experts for batch in (8, 4096 * 4, 4)]
     hit = experts * (1 - (1 - top_k / experts) ** 8)
@@ -56,7 +56,7 @@ def tokens_per_expert() -> LedgerLine:
 
 
 def intensity() -> LedgerLine:
-    """FLOPs a weight byte of a GEMM with M rows."""
+    """FLOPs per weight byte of a GEMM with M rows."""
     per_byte = {name: 2 * 512 / BYTES[name] for name in ("fp8", "bf16")}
     return LedgerLine(
         SOURCE,
@@ -84,7 +84,7 @@ def tp_volume() -> LedgerLine:
 
 
 def dispatch_volume() -> LedgerLine:
-    """EP bytes a token and layer."""
+    """EP bytes per token and layer."""
     copies, fp8 = 8 * 7168 * 2, dispatch_row_bytes(7168, "fp8", low_latency=False)
     ranks = HitChance(256, 8)
     distinct = 64 * ranks.of_count(4)
@@ -135,7 +135,7 @@ def combinations() -> LedgerLine:
 
 
 def small_counts() -> LedgerLine:
-    """C(8,2), experts a GPU, BF16 bytes."""
+    """C(8,2), experts per GPU, BF16 bytes."""
     size = count_parameters(_v3()).total * 2 / 1e12
     return LedgerLine(
         SOURCE,

@@ -63,7 +63,7 @@ def trip_logs() -> LedgerLine:
     )
 
 
-def zigzag() -> LedgerLine:
+def zigzag_line() -> LedgerLine:
     """Causal work of the chunks, and of a rank's two."""
     landing = load_scenario("six-cuts").landing
     half = landing.padded // (2 * landing.cp)
@@ -162,7 +162,7 @@ def kv_left() -> LedgerLine:
     )
 
 
-def dead_work() -> LedgerLine:
+def dead_work_line() -> LedgerLine:
     """Layer 8 of a token that is not T-1."""
     trip = take_trip(load_scenario("six-cuts"))
     dead = sum(hop.crossings for hop in trip.hops if hop.dead)
@@ -176,7 +176,7 @@ def dead_work() -> LedgerLine:
     )
 
 
-def lm_head() -> LedgerLine:
+def lm_head_line() -> LedgerLine:
     """Which position reaches the LM head, and where."""
     scenario = load_scenario("six-cuts")
     last = take_trip(scenario.with_token(replica=2, position=63))
@@ -195,11 +195,11 @@ def lm_head() -> LedgerLine:
 CHECKS: tuple[Check, ...] = (
     groups,
     trip_logs,
-    zigzag,
+    zigzag_line,
     merge_of_partials,
     ib_share,
     relative_times,
     kv_left,
-    dead_work,
-    lm_head,
+    dead_work_line,
+    lm_head_line,
 )

@@ -14,7 +14,7 @@ def unit() -> LedgerLine:
     """The breakdown table's unit."""
     model = model_preset("deepseek-v3")
     parameters = 3 * (model.hidden or 0) * (model.expert_hidden or 0) * (model.experts or 0)
-    # NVFP4: 4 bits a weight and one FP8 scale for 16 of them.
+    # NVFP4: 4 bits per weight and one FP8 scale for 16 of them.
     layer = parameters * (0.5 + 1 / 16)
     remote = model.moe_layers * 0.75 * layer
     micro, milli = remote / (COPY * 1e-6), remote / (COPY * 1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer.display import left, right, text_table
 from tracer.model.weight_format import WeightFormat
 from tracer.proof.published.comparison import PublishedComparison
 from tracer.proof.published.deepep import compare_deepep
@@ -45,11 +46,10 @@ def all_comparisons() -> tuple[PublishedComparison, ...]:
 
 
 def summary(comparisons: tuple[PublishedComparison, ...]) -> str:
-    """One line a table: median and worst error."""
-    width = max(len(each.title) for each in comparisons)
-    lines = [f"{'':<{width}}  median   worst  rows"]
-    lines += [
-        f"{each.title:<{width}} {each.median_error:>7.1%} {each.worst_error:>7.1%} {len(each.rows):>5}"
+    """One line per table: median and worst error."""
+    columns = (left(gap=0), right("median", 7, gap=1), right("worst", 7, gap=1), right("rows", 5, gap=1))
+    rows = [
+        (each.title, f"{each.median_error:.1%}", f"{each.worst_error:.1%}", len(each.rows))
         for each in comparisons
     ]
-    return "\n".join(lines)
+    return "\n".join(text_table(columns, rows))

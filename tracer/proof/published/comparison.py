@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tracer.display import left, right, text_table
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -59,17 +61,29 @@ class PublishedComparison:
         }
 
     def __str__(self) -> str:
-        width = max(len(row.name) for row in self.rows)
+        columns = (
+            left(),
+            right("published", 11, gap=1),
+            right("predicted", 11, gap=1),
+            right("error", 8, gap=1),
+            left(width=0),
+            left(),
+        )
+        rows = [
+            (
+                row.name,
+                f"{row.published:.4g}",
+                f"{row.predicted:.4g}",
+                f"{row.error:+.1%}",
+                row.unit,
+                row.note,
+            )
+            for row in self.rows
+        ]
         lines = [
             self.title,
             f"  published: {self.setting} ({self.source})",
             f"  predicted: {self.assumptions}",
-            f"  {'':<{width}} {'published':>11} {'predicted':>11} {'error':>8}",
+            *text_table(columns, rows),
         ]
-        for row in self.rows:
-            note = f"  {row.note}" if row.note else ""
-            lines.append(
-                f"  {row.name:<{width}} {row.published:>11.4g} {row.predicted:>11.4g} "
-                f"{row.error:>+8.1%}  {row.unit}{note}"
-            )
         return "\n".join([*lines, f"  error: median {self.median_error:.1%}, worst {self.worst_error:.1%}"])

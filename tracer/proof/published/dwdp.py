@@ -46,7 +46,7 @@ def source_group(copies: str = "picks", output_weights: WeightFormat | None = No
 
 
 def source_contests(group: MoeGroup | None = None, *, plain: bool = False) -> tuple[LayerContest, ...]:
-    """One prompt a rank at each published length."""
+    """One prompt per rank at each published length."""
     group = group or source_group()
     return tuple(contest(group, TimedBatch.prompts(length), plain=plain) for length in LENGTHS)
 
@@ -151,12 +151,6 @@ def copy_rate() -> float:
     rows = published("dwdp")["breakdown"]["rows"]
     measured = next(row["dwdp"] for row in rows if row["category"].startswith("copy"))
     return float(group.spec.moe_layers * group.remote_bytes / (measured * 1e-3))
-
-
-def attention_slowdown() -> float:
-    """How much slower attention ran beside copies: DWDP's over DEP's."""
-    row = next(r for r in published("dwdp")["breakdown"]["rows"] if r["category"] == "attention")
-    return float(row["dwdp"] / row["dep"])
 
 
 def compare_synchronization() -> PublishedComparison:

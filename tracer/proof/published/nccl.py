@@ -30,7 +30,7 @@ def compare_nccl(kind: str, profile_name: str = PEAK) -> PublishedComparison:
         fit = None if profile_name == PEAK else profile(profile_name).collective(kind, ranks)
         for size, seconds in table if fit is None else held_out(table):
             ours = fit.seconds(size) if fit else collective_seconds(kind, size, ranks, peak)
-            rows.append(Row(f"{ranks} GPUs, {format_bytes(int(size))}", seconds * 1e6, ours * 1e6, "µs"))
+            rows.append(Row(f"{ranks} GPUs, {format_bytes(size)}", seconds * 1e6, ours * 1e6, "µs"))
     assumptions = (
         "peak NVLink, no latency: a floor, far off for small messages"
         if profile_name == PEAK

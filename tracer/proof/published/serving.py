@@ -73,7 +73,7 @@ def serving_points() -> tuple[ServingPoint, ...]:
 
 @cache
 def context_passes(mode: str, passes: str) -> tuple[float, ...]:
-    """Seconds of a context pass of 1, 2, … prompts a rank: at peak, or as much longer as was measured.
+    """Seconds of a context pass of 1, 2, … prompts per rank: at peak, or as much longer as was measured.
 
     The measured ratio is the source's own context-only iteration over ours for the same pass.
     """
@@ -108,7 +108,7 @@ def generation_seconds(point: ServingPoint, mode: str) -> float:
 
 
 def tps_gpu_gain(point: ServingPoint, passes: str) -> float:
-    """DWDP's output tokens a second and GPU over the baseline's, context and generation GPUs counted.
+    """DWDP's output tokens per second and GPU over the baseline's, context and generation GPUs counted.
 
     With ``passes`` ``stated`` the first token is the published one, and Little's law alone gives the rate.
     """

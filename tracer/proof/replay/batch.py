@@ -1,6 +1,7 @@
-"""Every row that one prefill moves: all replicas' prompts, their padding, and idle replicas' dummies.
+"""Every row that a step moves: of one prefill, or of one decode step.
 
-Every row that one decode step moves: a new token of each request, and dummies in the other slots.
+A prefill has the prompts of all replicas, their padding, and the dummies of idle replicas. A decode step
+has a new token of each request, and dummies in the other slots.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class ReplayBatch:
     def of(cls, scenario: Scenario, prompts: Sequence[int] | None, seed: int, room: int = 0) -> ReplayBatch:
         """Prompts of a scenario: all of its length, or one length a replica (0: idle).
 
-        Ids leave ``room`` for so many new tokens a prompt. An idle replica runs a dummy batch: one row on
+        Ids leave ``room`` for so many new tokens per prompt. An idle replica runs a dummy batch: one row on
         each rank that a token can land on.
 
         Raises:
@@ -160,7 +161,7 @@ def _words(scenario: Scenario, lengths: Sequence[int], span: int, seed: int) -> 
 def decode_batch(
     scenario: Scenario, prompts: Sequence[int], span: int, words: Mapping[int, int]
 ) -> ReplayBatch:
-    """The step at the scenario's position: one request a replica with a prompt, in the scenario's slot.
+    """The step at the scenario's position: one request per replica with a prompt, in the scenario's slot.
 
     ``words`` are the tokens that enter, by replica. All other slots of every CP rank's padded batch hold
     dummies with negative ids, ``-1 - n`` for the n-th slot of all.

@@ -1,7 +1,4 @@
-"""Jobs of routed experts on one GPU, and what they compute.
-
-Feed-forward blocks that every token passes: dense layers, and shared experts.
-"""
+"""Feed-forward blocks on one GPU: the jobs of routed experts, and the blocks that every token passes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The router on the mesh: every GPU that holds a row scores it and picks its experts.
-
-Which GPUs run a row's MoE block.
-"""
+"""The router on the mesh: which GPUs run a row's MoE block, how each scores the row and picks its experts."""
 
 from __future__ import annotations
 

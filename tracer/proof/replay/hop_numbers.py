@@ -96,7 +96,7 @@ class Look:
         return tuple((str(each.hop.kind), each.before, each.after) for each in hops)
 
     def relay_sums(self, layer: int) -> tuple[Held, ...]:
-        """What each relay had summed when it sent its island's copy home, in a layer's combine."""
+        """What each relay had summed when it sent its NVLink domain's copy home, in a layer's combine."""
         for each in self.hops:
             if each.hop.kind is HopKind.COMBINE and each.hop.layer == layer and each.scene is not None:
                 relays = {transfer.src for transfer in each.hop.transfers if transfer.role == "sum"}

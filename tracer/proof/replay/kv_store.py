@@ -1,6 +1,6 @@
 """K/V that stays behind: what each GPU keeps of a layer, and whether that is what the owners' claim says.
 
-K/V moved from a prefill pool's GPUs to a decode pool's, piece by piece as the last trip says.
+Between pools it moves piece by piece, from the prefill GPUs to the decode GPUs, as the hand-over says.
 """
 
 from __future__ import annotations

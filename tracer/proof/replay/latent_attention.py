@@ -1,4 +1,4 @@
-"""Multi-head latent attention on one TP rank: K/V are one latent a token, whole on every TP rank.
+"""Multi-head latent attention on one TP rank: K/V are one latent per token, whole on every TP rank.
 
 DeepSeek-V2 report, section 2.1. Heads are split over TP; each rank opens the latent for its own heads.
 """

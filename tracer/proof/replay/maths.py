@@ -1,6 +1,6 @@
-"""The formulas of a transformer layer on arrays; nothing here knows that there is a mesh.
+"""The formulas of a transformer layer on arrays, and the names of the array types that replay computes with.
 
-Names of the array types that replay computes with.
+Nothing here knows that there is a mesh.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The MoE block of a layer: shared expert, router, and experts by the deployment's contract.
 
-Contract ``tp``: experts sliced over TP inside the replica; sums move, as in a dense block.
-
-Contract ``dwdp``: tokens stay, and every expert that is not local is pulled, once a layer.
+Contract ``tp`` slices experts over TP inside the replica, and sums move as in a dense block. Under ``dwdp``
+tokens stay, and every expert that is not local is pulled once per layer. ``moe_by_tokens`` has the others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a replay found: largest error, transfers, bytes, closed forms, and the first difference.
+"""What a replay found: of one prefill, and of a generation.
 
-What the replay of a generation found: numbers, tokens, transfers, owners of K/V.
+The largest error, transfers, bytes, closed forms and the first difference; for a generation also its tokens
+and whether K/V lies where its owners' claim says.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ LEAST_PROMPT = 4
 def shrink(scenario: Scenario) -> Scenario:
     """The scenario with small widths; what cuts and counts the trip stays: mesh, experts, top-k, groups.
 
-    Models of more than 8 layers keep 4 (or one a stage) with each kind of layer among them; batches of
+    Models of more than 8 layers keep 4 (or one per stage) with each kind of layer among them; batches of
     more than 256 rows get shorter prompts, and the token then followed is the first on the same GPU.
     """
     model = _shrink_model(scenario)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import whole_number
+from tracer.errors import ConfigError, whole_number
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tracer.trip.clock import LinkRates
 
 
+MAX_CHUNKS = 1024
+
+
 def chunked_prompt(
     scenario: Scenario, hardware: Hardware, chunk: int, rates: LinkRates | None = None
 ) -> Pipeline:
@@ -25,10 +28,13 @@ def chunked_prompt(
     Each chunk computes its own tokens and attends to all before it; every replica has as much.
 
     Raises:
-        ConfigError: for a chunk below 1, or a rate that no source states.
+        ConfigError: for a chunk below 1, more than ``MAX_CHUNKS`` chunks, or a rate that no source states.
     """
     prompt = scenario.token.prompt
-    whole_number("pipeline.chunk", chunk)
+    count = -(-prompt // whole_number("pipeline.chunk", chunk))
+    if count > MAX_CHUNKS:
+        rule = f"gives {count:,} chunks, more than the {MAX_CHUNKS:,} that are timed"
+        raise ConfigError("pipeline.chunk", chunk, rule, f"try {-(-prompt // MAX_CHUNKS)}")
     first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), rates=rates)
     batches = (TimedBatch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
     rest = [pass_time(scenario, hardware, batch=each, rates=rates, like=first) for each in batches]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import check_seconds, whole_number
+from tracer.errors import finite_number, whole_number
 from tracer.timing.schedules.pipeline import check_stages
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def run_decode(
     check_stages(stages)
     groups = whole_number("pipeline.micro_batches", micro_batches)
     rounds = whole_number("pipeline.steps", steps)
-    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
-    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    cell = finite_number("pipeline.stage_seconds", stage_seconds, unit="seconds")
+    send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros((rounds, stages, groups))
     free = [0.0] * stages
     back = [0.0] * groups
@@ -67,22 +67,6 @@ def run_decode(
                 ready = begin + cell + send
             back[group] = ready
     return DecodePipeline(start, cell)
-
-
-def decode_makespan(stages: int, micro_batches: int, steps: int, stage_seconds: float) -> float:
-    """Seconds of :func:`run_decode` with free sends: (max(S, M)·K + min(S, M) - 1)·t.
-
-    With fewer groups than stages every group waits for its own token to come round: S·t a token; with
-    more, for its turn: M·t.
-
-    Raises:
-        ConfigError: for counts below 1 or a time that is not above 0.
-    """
-    check_stages(stages)
-    groups = whole_number("pipeline.micro_batches", micro_batches)
-    rounds = whole_number("pipeline.steps", steps)
-    cell = check_seconds("pipeline.stage_seconds", stage_seconds)
-    return (max(stages, groups) * rounds + min(stages, groups) - 1) * cell
 
 
 def decode_bubble(stages: int, micro_batches: int) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_seconds
+from tracer.errors import ConfigError, finite_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class ChunkTimes:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            check_seconds(f"chunk.{name}", getattr(self, name))
+            finite_number(f"chunk.{name}", getattr(self, name), unit="seconds")
         if self.weights >= self.backward:
             raise ConfigError(
                 "chunk.weights",

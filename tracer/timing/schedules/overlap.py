@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracer.errors import check_seconds, whole_number
+from tracer.errors import finite_number, whole_number
 from tracer.timing.schedules.streams import Placed, Task, makespan, run_streams
 
 COMPUTE, COMMUNICATION = "compute", "communication"
@@ -39,7 +39,7 @@ class MoeTimes:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            check_seconds(f"overlap.{name}", getattr(self, name), zero=name == "shared")
+            finite_number(f"overlap.{name}", getattr(self, name), zero=name == "shared", unit="seconds")
 
     @property
     def compute(self) -> float:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.display import exact_sum
-from tracer.errors import ConfigError, check_seconds, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,17 +46,6 @@ def check_stages(stages: int, layers: int | None = None) -> int:
     return stages
 
 
-def even_times(stages: int, micro_batches: int, seconds: float) -> NDArray[np.float64]:
-    """The same seconds for every stage and micro-batch, ``[stages, micro-batches]``.
-
-    Raises:
-        ConfigError: for counts below 1, or a time that is not above 0.
-    """
-    check_stages(stages)
-    whole_number("pipeline.micro_batches", micro_batches)
-    return np.full((stages, micro_batches), check_seconds("pipeline.seconds", seconds))
-
-
 def run_pipeline(
     seconds: NDArray[np.float64] | Sequence[Sequence[float]], send_seconds: float = 0.0
 ) -> Pipeline:
@@ -69,7 +57,7 @@ def run_pipeline(
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
     table = _table(seconds)
-    send = check_seconds("pipeline.send_seconds", send_seconds, zero=True)
+    send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros_like(table)
     arrived = np.zeros(table.shape[1])
     for stage in range(table.shape[0]):
@@ -100,7 +88,7 @@ def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[
         raise ConfigError("pipeline.seconds", f"shape {table.shape}", rule, "try [[1, 1]]")
     wrong = table[~(np.isfinite(table) & (table > 0))]
     if wrong.size:
-        check_seconds("pipeline.seconds", float(wrong[0]))
+        finite_number("pipeline.seconds", float(wrong[0]), unit="seconds")
     return table
 
 
@@ -115,40 +103,3 @@ def pipeline_bubble(stages: int, micro_batches: int) -> float:
     """
     check_stages(stages)
     return (stages - 1) / (whole_number("pipeline.micro_batches", micro_batches) + stages - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Lockstep:
-    """Replicas that meet at every MoE layer: the pipeline they run together, and each one's alone.
-
-    ``waiting_share`` is the part of the lockstep work time that the mean replica spends waiting.
-    """
-
-    together: Pipeline
-    alone: tuple[Pipeline, ...]
-    waiting_share: float
-
-    @property
-    def slowdown(self) -> float:
-        """Time together over the time of the mean replica alone."""
-        return self.together.makespan / (exact_sum(each.makespan for each in self.alone) / len(self.alone))
-
-
-def run_lockstep(seconds: NDArray[np.float64], send_seconds: float = 0.0) -> Lockstep:
-    """Replicas whose experts are shared enter each MoE layer together, so the slowest sets the pace.
-
-    ``seconds``: ``[replicas, stages, micro-batches, MoE layers of a stage]``, each layer with the
-    attention before it. Replicas run the same micro-batch number at the same time.
-
-    Raises:
-        ConfigError: for another shape, or a time that is not above 0.
-    """
-    table = np.asarray(seconds, dtype=np.float64)
-    if table.ndim != 4 or table.size == 0:
-        rule = "must be [replicas, stages, micro-batches, layers of a stage]"
-        raise ConfigError("lockstep.seconds", f"shape {table.shape}", rule, "try numpy.ones((4, 2, 8, 3))")
-    slowest = table.max(axis=0).sum(axis=-1)
-    own = table.sum(axis=-1)
-    together = run_pipeline(slowest, send_seconds)
-    alone = tuple(run_pipeline(replica, send_seconds) for replica in own)
-    return Lockstep(together, alone, 1.0 - float(own.mean(axis=0).sum() / slowest.sum()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tracer.errors import ConfigError, check_seconds
+from tracer.errors import ConfigError, finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Task:
     after: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_seconds(f"task.{self.name}.seconds", self.seconds, zero=True)
+        finite_number(f"task.{self.name}.seconds", self.seconds, zero=True, unit="seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.display import exact_sum
-from tracer.errors import ConfigError, check_seconds, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def run_pass(
     """
     whole_number("dwdp.layers", layers)
     whole_number("dwdp.buffers", buffers)
-    attention = check_seconds("dwdp.attention_seconds", attention_seconds)
-    experts = check_seconds("dwdp.experts_seconds", experts_seconds)
-    copy = check_seconds("dwdp.copy_seconds", copy_seconds)
-    if check_seconds("dwdp.slowdown", slowdown) < 1:
+    attention = finite_number("dwdp.attention_seconds", attention_seconds, unit="seconds")
+    experts = finite_number("dwdp.experts_seconds", experts_seconds, unit="seconds")
+    copy = finite_number("dwdp.copy_seconds", copy_seconds, unit="seconds")
+    if finite_number("dwdp.slowdown", slowdown, unit="seconds") < 1:
         raise ConfigError("dwdp.slowdown", slowdown, "must be 1 or more", "try 1.0")
-    clock = check_seconds("dwdp.lead_seconds", lead_seconds, zero=True)
+    clock = finite_number("dwdp.lead_seconds", lead_seconds, zero=True, unit="seconds")
     looked_at: list[tuple[float, float]] = []
     worked: list[tuple[float, float]] = []
     copied: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Picks the contract for a workload: predicts the copy, guards the first token, falls back to tokens."""
+"""Picks the MoE contract for a workload: predicts the copy, guards the first token, falls back to tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.display import format_seconds
-from tracer.errors import check_amount, check_seconds
+from tracer.errors import finite_number
 from tracer.scenario.plan import Contract
 from tracer.timing.operators import dense_layer
 from tracer.timing.roofline import layer_time
@@ -37,10 +37,10 @@ class Workload:
     ttft_limit_s: float | None = None
 
     def __post_init__(self) -> None:
-        check_amount("workload.length_cv", self.length_cv)
-        check_amount("workload.passes_per_s", self.passes_per_s)
+        finite_number("workload.length_cv", self.length_cv, zero=True)
+        finite_number("workload.passes_per_s", self.passes_per_s, zero=True)
         if self.ttft_limit_s is not None:
-            check_seconds("workload.ttft_limit_s", self.ttft_limit_s)
+            finite_number("workload.ttft_limit_s", self.ttft_limit_s, unit="seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Forecast:
 class Choice:
     """The contract to run, why, and the figures it rests on.
 
-    ``tokens`` and ``weights`` forecast both contracts; ``copy_seconds`` is the predicted copy a layer and
+    ``tokens`` and ``weights`` forecast both contracts; ``copy_seconds`` is the predicted copy per layer and
     ``window_seconds`` the compute that hides it.
     """
 
@@ -93,7 +93,8 @@ def choose_contract(
 
     Tokens move as the group's ``copies`` say: ``ag_rs`` for ``all``, else ``ep``. Waiting at rendezvous is
     simulated from ``length_cv`` and charged to tokens; ``exchange_seconds`` replaces the group's own
-    dispatch and combine of a layer (relays, several islands). Queueing is M/D/1 a rank: ρ/(2(1-ρ)) passes.
+    dispatch and combine of a layer (relays, several NVLink domains). Queueing is M/D/1 a rank: ρ/(2(1-ρ))
+    passes.
 
     Raises:
         ConfigError: for a size the model lacks, or a rate no source states.
@@ -101,7 +102,8 @@ def choose_contract(
     found = contest(group, workload.batch)
     if exchange_seconds is not None:
         found = replace(
-            found, exchange_seconds=check_seconds("exchange_seconds", exchange_seconds, zero=True)
+            found,
+            exchange_seconds=finite_number("exchange_seconds", exchange_seconds, zero=True, unit="seconds"),
         )
     checks = dwdp_checklist(group, workload.batch, tp=tp, nvlink_domains=nvlink_domains)
     rest = _dense_seconds(group, workload.batch)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from statistics import fmean, stdev
 
-from tracer.errors import check_amount, check_seconds, one_of, whole_number
+from tracer.errors import finite_number, one_of, whole_number
 
 ORDERS = ("same", "rotated")
 SLICE_BYTES = 1_000_000
@@ -40,7 +40,9 @@ def pull_seconds(
     """
     whole_number("pull.ranks", ranks, at_least=2)
     one_of("pull.order", order, ORDERS)
-    each = check_seconds("pull.source_seconds", source_seconds) / whole_number("pull.slices", slices)
+    each = finite_number("pull.source_seconds", source_seconds, unit="seconds") / whole_number(
+        "pull.slices", slices
+    )
     queues = {rank: _sources(rank, ranks, order) * slices for rank in range(ranks)}
     free = [0.0] * ranks
     done = list(starts)
@@ -82,11 +84,11 @@ def stretch(
         ConfigError: as :func:`pull_seconds`.
     """
     whole_number("pull.trials", trials, at_least=2)
-    source_seconds = check_amount("pull.source_bytes", source_bytes, zero=False) / bytes_per_s
+    source_seconds = finite_number("pull.source_bytes", source_bytes) / bytes_per_s
     slices = (
         1
         if slice_bytes is None
-        else max(1, round(source_bytes / check_amount("pull.slice_bytes", slice_bytes, zero=False)))
+        else max(1, round(source_bytes / finite_number("pull.slice_bytes", slice_bytes)))
     )
     alone = source_seconds * (ranks - 1)
     draw = Random(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.errors import ConfigError, check_amount, check_share, one_of, whole_number
+from tracer.errors import ConfigError, finite_number, one_of, whole_number
 from tracer.mesh.cluster import Link
 from tracer.model.parameters import expert_bytes, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
@@ -23,7 +23,7 @@ COPIES = ("picks", "distinct", "all")
 class MoeGroup:
     """``ranks`` GPUs on one fabric (a :class:`Link`, one direction, a GPU).
 
-    ``copies`` says how a token travels: ``picks`` one copy a pick (as the sources count), ``distinct`` one
+    ``copies`` says how a token travels: ``picks`` one copy per pick (as the sources count), ``distinct`` one
     a distinct GPU, ``all`` to every other rank (all-gather). ``local_experts`` is what a rank keeps: an
     even share unless more are kept (redundancy). ``fabric_share`` is the part of the fabric's rate that
     copies reach. ``output_weights`` is the storage of attention's output projection where it differs.
@@ -45,7 +45,7 @@ class MoeGroup:
     def __post_init__(self) -> None:
         whole_number("group.ranks", self.ranks, at_least=2)
         one_of("group.copies", self.copies, COPIES)
-        if check_share("group.fabric_share", self.fabric_share) == 0:
+        if finite_number("group.fabric_share", self.fabric_share, zero=True, at_most=1) == 0:
             raise ConfigError("group.fabric_share", 0, "must be above 0", "try 1.0")
         if self.local_experts is not None:
             whole_number("group.local_experts", self.local_experts)
@@ -79,7 +79,7 @@ class MoeGroup:
         hidden = self.spec.need("hidden", "size a row")
         stored = part_format(self.spec, WeightPart.EXPERTS)
         there = stored_bytes(stored, 1, hidden) if stored != WeightFormat.MXFP4 else 2 * hidden
-        return check_amount("rows", rows) * self._copies() * (there + 2 * hidden)
+        return finite_number("rows", rows, zero=True) * self._copies() * (there + 2 * hidden)
 
     def exchange_seconds(self, rows: float) -> float:
         """Seconds of dispatch and combine."""

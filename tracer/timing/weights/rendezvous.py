@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.errors import ConfigError, check_amount, check_share, one_of, whole_number
+from tracer.errors import ConfigError, finite_number, one_of, whole_number
 
 SHAPES = ("normal", "lognormal", "uniform")
 
@@ -47,8 +47,8 @@ def waiting_share(
     """
     whole_number("rendezvous.ranks", ranks)
     whole_number("rendezvous.trials", trials, at_least=2)
-    varies = check_share("rendezvous.variable_share", variable_share)
-    lengths = _draws(shape, check_amount("rendezvous.cv", cv), (trials, ranks), seed)
+    varies = finite_number("rendezvous.variable_share", variable_share, zero=True, at_most=1)
+    lengths = _draws(shape, finite_number("rendezvous.cv", cv, zero=True), (trials, ranks), seed)
     times = (1 - varies) + varies * lengths
     longest, mean = times.max(axis=1), times.mean(axis=1)
     work = float(mean.mean() / longest.mean())

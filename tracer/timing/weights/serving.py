@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracer.errors import ConfigError, check_seconds, whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 
 _ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ContextStage:
-    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds`` are of 1, 2, … prompts a rank in a pass."""
+    """``ranks`` data-parallel GPUs that prefill; ``pass_seconds``: passes of 1, 2, … prompts per rank."""
 
     ranks: int
     pass_seconds: Sequence[float]
@@ -29,7 +29,7 @@ class ContextStage:
         if not self.pass_seconds:
             raise ConfigError("context.pass_seconds", (), "must not be empty", "give a pass of one prompt")
         for number, seconds in enumerate(self.pass_seconds, 1):
-            check_seconds(f"context.pass_seconds.{number}", seconds)
+            finite_number(f"context.pass_seconds.{number}", seconds, unit="seconds")
 
     @property
     def most(self) -> int:
@@ -42,7 +42,7 @@ class ContextStage:
         return self.ranks * self.most / self.pass_seconds[-1]
 
     def seconds(self, prompts: float) -> float:
-        """A pass of so many prompts a rank on average, from 1 to the most; between whole numbers a line."""
+        """A pass of so many prompts per rank on average, from 1 to the most; between whole numbers a line."""
         low = min(int(prompts), self.most - 1) if self.most > 1 else 1
         first = self.pass_seconds[low - 1]
         return first if self.most == 1 else first + (prompts - low) * (self.pass_seconds[low] - first)
@@ -59,13 +59,13 @@ class Served:
 
 
 def serve(stage: ContextStage, requests: int, generation_seconds: float) -> Served:
-    """The loop at rest: passes take what came in during the pass before, at least one prompt a rank.
+    """The loop at rest: passes take what came in during the pass before, at least one prompt per rank.
 
     Raises:
         ConfigError: for no request, or a time that is not above 0.
     """
     whole_number("requests", requests)
-    check_seconds("generation_seconds", generation_seconds)
+    finite_number("generation_seconds", generation_seconds, unit="seconds")
     prompts, ttft = 1.0, 0.0
     for _ in range(_ROUNDS):
         seconds = stage.seconds(prompts)

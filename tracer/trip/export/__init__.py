@@ -1,1 +1,1 @@
-"""Trips in formats that other tools read. One file a format; each takes a trip and returns text."""
+"""Trips in formats that other tools read. One file per format; each takes a trip and returns text."""

@@ -1,6 +1,7 @@
-"""The trip as CSV: one row a transfer, and one for a hop in which nothing of the token moves.
+"""The trip as CSV and as JSON text.
 
-Trips as JSON text; ``tracer/data/schemas`` has a contract for one token's (trip) and several (trips).
+CSV has one row per transfer, and one for a hop in which nothing of the token moves. The JSON follows the
+contracts in ``tracer/data/schemas``: ``trip`` for one token, ``trips`` for several.
 """
 
 from __future__ import annotations

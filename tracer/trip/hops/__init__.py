@@ -1,4 +1,4 @@
-"""One file a kind of hop, one signature: ``(scenario, where) -> Hop``."""
+"""One file per kind of hop, one signature: ``(scenario, where) -> Hop``."""
 
 from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
 from tracer.trip.hops.ep import combine, dispatch, weight_pull

@@ -1,8 +1,9 @@
-"""K/V exchange over the CP group: queries stay in place, keys and values travel.
+"""Attention over context parallelism: K/V or the query travels so that both meet.
 
-Whether in decode the query travels or K/V does, and why.
-
-Decode attention by pass-Q: K/V stays where it is kept, the query goes out and partial outputs return.
+In prefill queries stay in place, and each rank's keys and values travel to the other CP ranks
+(``kv_exchange``). In decode the new token's K/V travels the same way (pass-KV), or the query goes out to the
+ranks that keep K/V (``query_send``) and partial outputs come back (``partials_return``): pass-Q.
+:func:`attention_way` says which of the two a scenario takes, and why.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Dispatch: the row travels to the GPUs of its experts.
+"""Expert parallelism: the row travels to its experts and back, or the experts travel to the row.
 
-Combine: weighted expert outputs travel back and are summed on the way.
-
-Weight pull (DWDP): tokens stay, and the experts that are not local come to them.
+``dispatch`` sends the row to the GPUs of its experts; ``combine`` brings their weighted outputs back and sums
+them on the way. Under DWDP tokens stay where they are, and ``weight_pull`` fetches the experts that are not
+local.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Known = dict[int, list[Route]]
 def dispatch(scenario: Scenario, where: Where, known: Known | None = None) -> Hop:
     """Copies of the row to the experts' GPUs.
 
-    High throughput: one copy a GPU inside the home island; one IB copy to each remote island's relay,
-    which forwards one a GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low latency: one
-    message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch group.
+    High throughput: one copy per GPU inside the home NVLink domain; one IB copy to each remote NVLink
+    domain's relay, which forwards one per GPU (DeepSeek-V3 report 3.2.2; DeepEP's normal kernels). Low
+    latency: one message straight for each (expert, etp rank). ``ag_rs``: straight to the whole dispatch
+    group.
     """
     notes: dict[str, None] = {}
     transfers: list[Transfer] = []

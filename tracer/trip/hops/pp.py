@@ -1,6 +1,7 @@
-"""Pipeline send: the row goes to the same place of the next stage.
+"""The landing on the home rank, and the send to the next pipeline stage.
 
-Landing: the load balancer, the CP cut and the SP cut put the token on its home rank.
+The load balancer, the CP cut and the SP cut put the token on its home rank; ``pp_send`` moves its row to the
+same place of the next stage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Routes from a source rank to its experts' GPUs: straight, or through a relay on each remote island.
+"""Routes from a source rank to its experts' GPUs: straight, or through a relay on each remote NVLink domain.
 
 Dispatch walks a route forwards and combine walks it back, so both are built from here.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Copies from one source to one island.
+    """Copies from one source to one NVLink domain.
 
-    ``relay`` is the island's rank with the source's index, or None where copies go straight: inside the
-    source's own island, or where no such rank is in the dispatch group (``fallback``). ``gpus`` are the
-    distinct ranks that run a picked expert, the source and the relay included when they do.
+    ``relay`` is the NVLink domain's rank with the source's index, or None where copies go straight: inside
+    the source's own NVLink domain, or where no such rank is in the dispatch group (``fallback``). ``gpus``
+    are the distinct ranks that run a picked expert, the source and the relay included when they do.
     """
 
     source: int
@@ -41,7 +41,7 @@ def tied_ep_ranks(
 ) -> Sequence[int]:
     """EP ranks that serve an expert equally well for a source, in slot order.
 
-    Its own, else those with a rank in its island, else all that hold the expert; one entry a slot.
+    Its own, else those with a rank in its NVLink domain, else all that hold the expert; one entry per slot.
     """
     slots = placement.ep_ranks_of(expert)
     if len(slots) == 1:
@@ -79,7 +79,7 @@ def expert_messages(scenario: Scenario, where: Where, source: int) -> list[tuple
 
 
 def routes(scenario: Scenario, where: Where, source: int) -> list[Route]:
-    """High-throughput routes of one source, its own island first, then in the order of the picks."""
+    """High-throughput routes of one source, its own NVLink domain first, then in the order of the picks."""
     domain_of = scenario.cluster.nvlink_domain_of
     own = domain_of(source)
     by_nvlink_domain: dict[int, dict[int, None]] = {own: {}}
@@ -94,7 +94,7 @@ def routes(scenario: Scenario, where: Where, source: int) -> list[Route]:
 
 
 def _relay(scenario: Scenario, where: Where, source: int, nvlink_domain: int) -> int | None:
-    """The rank of a remote island with the source's index, when it is in the source's dispatch group."""
+    """The rank of a remote NVLink domain with the source's index, if the source's dispatch group has it."""
     mesh, cluster = scenario.mesh, scenario.cluster
     rank = cluster.rank_at(nvlink_domain, cluster.index_in_nvlink_domain(source))
     if rank is None or mesh.stage_of(rank) != where.stage:

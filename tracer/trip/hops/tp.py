@@ -1,10 +1,9 @@
-"""All-gather over the TP group: attention and split matmuls need every token of the group.
+"""Tensor parallelism: how a row is gathered, summed and scattered over the TP group, and the split LM head.
 
-All-reduce over the TP group: without SP every TP rank ends up with the whole row.
-
-The LM head, split by vocabulary over the TP group.
-
-Reduce-scatter over the TP group: partial rows become one whole row, at home.
+With SP, attention and split matmuls need every token of the group (``all_gather``), and partial rows become
+one whole row at home (``reduce_scatter``). Without SP every TP rank ends up with the whole row
+(``all_reduce``). The LM head is split by vocabulary: the row is copied to its slices (``head_copy``), and the
+logits come home (``logits_gather``).
 """
 
 from __future__ import annotations

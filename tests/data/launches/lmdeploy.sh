@@ -1,0 +1,1 @@
+lmdeploy serve api_server m --tp 8

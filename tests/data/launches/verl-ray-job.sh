@@ -1,0 +1,1 @@
+ray job submit --no-wait --runtime-env=x.yaml --working-dir . -- python3 -m recipe.dapo.main_dapo actor_rollout_ref.actor.ulysses_sequence_parallel_size=4 actor_rollout_ref.actor.fsdp_config.fsdp_size=-1 actor_rollout_ref.rollout.tensor_model_parallel_size=4 trainer.n_gpus_per_node=8 trainer.nnodes="${NNODES:-16}"

@@ -1,0 +1,1 @@
+vllm bench throughput --model m -tp 4
