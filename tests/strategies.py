@@ -92,7 +92,9 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
             mesh["edp"] = stage // (ep * etp)
     _choose(draw, mesh, "expert_order", ["etp-ep-edp", *EXPERT_ORDERS])
     _choose(draw, mesh, "sp", SP)
-    _choose(draw, mesh, "kv_exchange", ["ring", "all_gather"])
+    exchange = _choose(draw, mesh, "kv_exchange", ["ring", "all_gather", "ulysses", "hierarchical"])
+    if exchange == "hierarchical":
+        mesh["cp_inner"] = draw(st.sampled_from(divisors(sizes["cp"])), label="cp_inner")
     _choose(draw, mesh, "dispatch", ["high_throughput", "high_throughput", "low_latency"])
     _choose(draw, mesh, "tp_algo", ["direct", "ring"])
     _choose(draw, mesh, "embedding", ["replicated", "vocab_parallel"])
@@ -108,19 +110,28 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     return mesh
 
 
+def sharers_of_heads(mesh: Scenario) -> int:
+    """CP ranks that divide a token's heads among them."""
+    return int({"ulysses": mesh.get("cp", 1)}.get(mesh.get("kv_exchange", "ring"), mesh.get("cp_inner", 1)))
+
+
 @st.composite
-def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
-    """Attention that tp can split (MLA, GQA, replicated K/V heads), dense or MoE layers; no experts yet."""
+def models(draw: st.DrawFn, layers: int, tp: int, sharers: int = 1) -> Scenario:
+    """Attention that tp and sharing CP ranks split (MLA, GQA, copied K/V heads); dense or MoE, no experts."""
     model: Scenario = {"layers": layers}
     model["hidden"] = draw(st.sampled_from([16, 96, 128, 200, 7168]), label="hidden")
     if draw(st.booleans(), label="MLA"):
-        model.update(heads=tp * draw(st.integers(1, 3)), kv_lora_rank=draw(st.sampled_from([16, 512])))
+        model["heads"] = tp * sharers * draw(st.integers(1, 3))
+        model["kv_lora_rank"] = draw(st.sampled_from([16, 512]))
         model.update(qk_rope_head_dim=draw(st.sampled_from([8, 64])), qk_nope_head_dim=16, v_head_dim=16)
         model["kv_heads"] = model["heads"]
     else:
         replicated = [kv for kv in divisors(tp) if kv < tp]
-        kv_heads = draw(st.sampled_from([tp, 2 * tp, 3 * tp, *replicated]), label="kv_heads")
-        model["heads"] = math.lcm(tp, kv_heads) * draw(st.integers(1, 2), label="query heads a K/V head")
+        able = [tp * n for n in sorted({1, 2, 3, sharers}) if n % sharers == 0 or sharers % n == 0]
+        kv_heads = draw(st.sampled_from([*able, *replicated]), label="kv_heads")
+        model["heads"] = math.lcm(tp * sharers, kv_heads) * draw(
+            st.integers(1, 2), label="query heads a K/V head"
+        )
         model["kv_heads"] = kv_heads
         model["head_dim"] = draw(st.sampled_from([4, 128]), label="head_dim")
         _choose(draw, model, "v_head_dim", [None, 6])
@@ -259,6 +270,8 @@ def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario
     added: Scenario = {}
     if draw(st.booleans(), label="relay in decode"):
         added["dispatch"] = "high_throughput"
+    if sharers_of_heads(mesh) > 1:
+        return added
     tp = mesh.get("tp", 1)
     copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
     dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
@@ -306,7 +319,10 @@ def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase:
     """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
-    model = draw(models(layers, mesh.get("tp", 1)))
+    if phase == "decode" and mesh.get("kv_exchange") == "hierarchical":
+        mesh["kv_exchange"] = "ulysses"
+        del mesh["cp_inner"]
+    model = draw(models(layers, mesh.get("tp", 1), sharers_of_heads(mesh)))
     scenario: Scenario = {"model": model}
     _set_unless(scenario, "phase", phase, "prefill")
     if phase == "decode":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layouts.scene.scene import Marks
-from tracer.memory.kv import kv_tps
+from tracer.memory.kv import heads_peers, kv_tps
 from tracer.scenario.plan import Sp
 from tracer.trip.hop import HopKind, Part, Role
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tracer.trip.trip import Trip
 
 Dots = dict[int, str]
+_QUERIES = frozenset(
+    {HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER}
+)
 _SPLIT = frozenset({HopKind.ALL_GATHER, HopKind.HEAD_COPY})
 
 
@@ -56,7 +59,10 @@ class _Places:
         mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
-        owners = tuple(tuple(group[tp] for tp in keepers) for group in groups)
+        owners = tuple(
+            tuple(peer for tp in keepers for peer in sorted((group[tp], *heads_peers(scenario, group[tp]))))
+            for group in groups
+        )
         return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners)
 
     def rest(self, stage: int) -> Dots:
@@ -72,18 +78,18 @@ class _Places:
             return dict.fromkeys(self.groups[hop.stage], "part")
         if hop.kind is HopKind.DISPATCH:
             return _after_dispatch(hop, dots)
-        if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
-            return self._while_decoding(hop)
+        if hop.kind in _QUERIES:
+            return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
             return self.rest(hop.stage + 1)
         if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
             return dots
         return self.rest(hop.stage)
 
-    def _while_decoding(self, hop: Hop) -> Dots:
+    def _while_queried(self, hop: Hop) -> Dots:
         """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
         found: Dots = dict.fromkeys(self.groups[hop.stage], "part")
-        if hop.kind is HopKind.QUERY_SEND:
+        if hop.kind in (HopKind.QUERY_SEND, HopKind.HEADS_SCATTER):
             found |= {transfer.dst: "copy" for transfer in hop.transfers}
         return found
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle import dense, moe, payloads
+from oracle import dense, heads, moe, payloads
 from oracle.decode import query_travels
 from oracle.experts import ExpertMap, shared_ids
 from oracle.landing import prompt_length, token_home
@@ -115,13 +115,20 @@ class _Walker:
     def attention(self) -> None:
         if self.tp > 1 and self.sp == "megatron":
             self.gather_row()
-        if self.decodes and query_travels(self.scenario, self.position):
+        sharers = heads.sharers_of_heads(self.scenario, self.mesh)
+        if sharers > 1:
+            self.add("heads_scatter", "cp", heads.scatter(self.scenario, self.mesh, self.home))
+            if self.mesh.sizes["cp"] > sharers:
+                self.add("kv_exchange", "cp", heads.ring(self.scenario, self.mesh, self.home))
+        elif self.decodes and query_travels(self.scenario, self.position):
             self.ask()
         elif self.mesh.sizes["cp"] > 1:
-            ring = self.options.get("kv_exchange", "ring") == "ring"
+            ring = self.options.get("kv_exchange", "ring") != "all_gather"
             size = payloads.kv_of_one_rank(self.scenario, self.tp)
             self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring))
         self.dead = self.layer == self.scenario["model"]["layers"] and not self.is_read
+        if sharers > 1:
+            self.add("heads_gather", "cp", heads.gather(self.scenario, self.mesh, self.home))
         if self.tp > 1:
             self.sum_partials()
 

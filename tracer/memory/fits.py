@@ -60,8 +60,12 @@ class Fits:
 
     @property
     def tokens_a_replica(self) -> int:
-        """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share."""
-        shards = self.scenario.mesh.cp * self.scenario.plan.dcp
+        """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share.
+
+        CP ranks that share heads keep the same tokens.
+        """
+        cp, plan = self.scenario.mesh.cp, self.scenario.plan
+        shards = cp // plan.head_parts(cp) * plan.dcp
         return shards * min(self.tokens_on(row.fullest) for row in self.stages)
 
     @property

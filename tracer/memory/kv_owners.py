@@ -7,10 +7,11 @@ its heads, positions and bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError, whole_number
-from tracer.memory.kv import kv_cp, kv_heads_of, kv_tps, positions_kept
+from tracer.memory.kv import kv_cps, kv_tps, positions_kept, stored_heads
 from tracer.model.dtype import BYTES
 
 if TYPE_CHECKING:
@@ -70,8 +71,12 @@ class KvOwners:
     @property
     def elements(self) -> int:
         """Elements of one copy over all layers."""
-        model = self.scenario.model
-        return model.layers * model.kv_values_per_token
+        scenario = self.scenario
+        whole = scenario.model.kv_values_per_token
+        if scenario.model.mla and scenario.plan.head_parts(scenario.mesh.cp) > 1:
+            heads = scenario.model.need("heads", "size K/V")
+            whole = kv_bytes_of_heads(scenario, heads) // BYTES[scenario.dtype.kv]
+        return scenario.model.layers * whole
 
     @property
     def bytes(self) -> int:
@@ -111,14 +116,14 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     position = scenario.position if position is None else position
     whole_number("position", position, at_least=0)
     check_replica_listable(scenario)
-    cp, tps = kv_cp(scenario, position), kv_tps(scenario, position)
+    cps, tps = kv_cps(scenario, position), kv_tps(scenario, position)
     holdings, done = [], 0
     for stage, count in enumerate(scenario.stage_layers):
         layers = range(done + 1, done + count + 1)
         done += count
-        for tp in tps:
+        for tp, cp in product(tps, cps):
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
-            heads = tuple(kv_heads_of(scenario, tp))
+            heads = tuple(stored_heads(scenario, rank))
             size = kv_bytes_of_heads(scenario, len(heads))
             holdings.append(KvHolding(rank, stage, layers, heads, size))
     return KvOwners(scenario, position, tuple(holdings))
@@ -142,8 +147,13 @@ def check_replica_listable(scenario: Scenario) -> None:
 
 
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
-    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent."""
+    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent with none.
+
+    MLA's heads, where it keeps some, are those after the up-projection.
+    """
     model, each = scenario.model, BYTES[scenario.dtype.kv]
+    if model.mla and heads:
+        return heads * (model.qk_head_dim + model.need("v_head_dim", "size K/V")) * each
     if model.mla:
         return model.kv_values_per_token * each
     return model.kv_values_per_token // model.need("kv_heads", "size K/V") * heads * each
@@ -177,7 +187,7 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
     """
     context = cached_positions(scenario) if context is None else context
     mesh = scenario.mesh
-    heads = tuple(kv_heads_of(scenario, mesh.dense.coordinate(rank, "tp")))
+    heads = tuple(stored_heads(scenario, rank))
     layers = scenario.stage_layers[mesh.stage_of(rank)]
     each = kv_bytes_of_heads(scenario, len(heads)) * layers
     return KvShare(rank, heads, layers, positions_kept(scenario, rank, context), each)

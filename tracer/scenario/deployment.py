@@ -47,6 +47,7 @@ class BareDeployment:
                 f"try {self.mesh.world_size}",
             )
         _check_plan(self.plan, self.mesh)
+        _check_cp_inner(self.plan, self.mesh)
         _check_dcp(self.plan, self.mesh, None)
 
     def serving(
@@ -85,6 +86,7 @@ class Deployment(BareDeployment):
         BareDeployment.__post_init__(self)
         _check_dcp(self.plan, self.mesh, self.model)
         _check_heads(self.model, self.mesh)
+        _check_head_parts(self.plan, self.mesh, self.model)
         if self.model.shared_experts and self.model.moe_layers:
             _check_merged(self.plan, self.mesh)
         experts = (
@@ -222,6 +224,55 @@ def _check_plan(plan: Plan, mesh: Mesh) -> None:
             "tp",
             f"slices experts over tp: it needs ep = 1 and etp = tp = {mesh.tp}",
             f"drop ep = {mesh.ep} and etp = {mesh.etp}, or take contract = 'ep'",
+        )
+
+
+def _check_cp_inner(plan: Plan, mesh: Mesh) -> None:
+    """The inner groups of hierarchical CP are equal parts of a CP group; heads over CP rule DCP out."""
+    parts = plan.head_parts(mesh.cp)
+    if mesh.cp % parts:
+        raise ConfigError(
+            "mesh.cp_inner",
+            parts,
+            f"must divide cp = {mesh.cp}, whose ranks it groups",
+            f"try {listed(divisors(mesh.cp))}",
+        )
+    if parts > 1 and plan.dcp > 1:
+        raise ConfigError(
+            "mesh.dcp",
+            plan.dcp,
+            f"shards tokens that kv_exchange = {str(plan.kv_exchange)!r} keeps by heads",
+            "try dcp = 1, or kv_exchange = 'ring'",
+        )
+    if parts > 1 and plan.decode_attention is DecodeAttention.PASS_KV:
+        raise ConfigError(
+            "mesh.decode_attention",
+            "pass_kv",
+            f"moves K/V, but with kv_exchange = {str(plan.kv_exchange)!r} heads move",
+            "drop it, or take kv_exchange = 'ring'",
+        )
+
+
+def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
+    """CP ranks that share heads must get equal shares of a TP rank's; few K/V heads are copied evenly."""
+    parts = plan.head_parts(mesh.cp)
+    if parts == 1 or model.heads is None:
+        return
+    heads = model.heads // mesh.tp
+    if heads % parts:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            f"cuts the {heads} query heads of a TP rank over {parts} CP ranks, which must divide them",
+            f"try {'cp' if plan.cp_inner is None else 'cp_inner'} = {listed(divisors(heads))}",
+        )
+    kv_heads = heads if model.mla or model.kv_heads is None else max(1, model.kv_heads // mesh.tp)
+    if (parts % kv_heads if kv_heads < parts else kv_heads % parts) != 0:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            f"cuts {kv_heads} KV heads of a TP rank over {parts} CP ranks: one number must divide the other",
+            "try another cp, or kv_exchange = 'ring'",
         )
 
 

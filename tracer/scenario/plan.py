@@ -27,10 +27,17 @@ class Contract(StrEnum):
 
 
 class KvExchange(StrEnum):
-    """How K/V goes round a CP group in prefill."""
+    """How queries and K/V of a CP group meet in prefill.
+
+    ``RING`` and ``ALL_GATHER`` move K/V. ``ULYSSES`` moves heads: each CP rank computes some heads of all
+    tokens (Megatron ``a2a``). ``HIERARCHICAL`` does so inside groups of ``cp_inner`` CP ranks and hands K/V
+    round a ring between them (Megatron ``a2a+p2p``).
+    """
 
     RING = "ring"
     ALL_GATHER = "all_gather"
+    ULYSSES = "ulysses"
+    HIERARCHICAL = "hierarchical"
 
 
 class DispatchMode(StrEnum):
@@ -124,6 +131,7 @@ class Plan:
     landing: PromptCut = PromptCut.ZIGZAG
     stage_layers: tuple[int, ...] | None = None
     decode_attention: DecodeAttention = DecodeAttention.PASS_Q
+    cp_inner: int | None = None
     dcp: int = 1
     dcp_interleave: int = 1
 
@@ -143,10 +151,26 @@ class Plan:
             )
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
+        self._check_inner()
         whole_number("mesh.dcp", self.dcp)
         whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+
+    def _check_inner(self) -> None:
+        if self.kv_exchange is KvExchange.HIERARCHICAL:
+            whole_number("mesh.cp_inner", self.cp_inner)
+        elif self.cp_inner is not None:
+            raise ConfigError(
+                "mesh.cp_inner",
+                self.cp_inner,
+                f"is the inner group of kv_exchange = 'hierarchical', not of {str(self.kv_exchange)!r}",
+                "drop it, or say kv_exchange = 'hierarchical'",
+            )
+
+    def head_parts(self, cp: int) -> int:
+        """How many CP ranks of a group of ``cp`` share a token's heads: 1 where K/V travels instead."""
+        return {KvExchange.ULYSSES: cp, KvExchange.HIERARCHICAL: self.cp_inner or 1}.get(self.kv_exchange, 1)
 
     @property
     def slices_shared(self) -> bool:

@@ -36,6 +36,7 @@ PLAN_KEYS = (
     "landing",
     "stage_layers",
     "decode_attention",
+    "cp_inner",
     "dcp",
     "dcp_interleave",
 )

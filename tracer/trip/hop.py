@@ -44,6 +44,8 @@ class HopKind(StrEnum):
     LOGITS_GATHER = "logits_gather", "tp", "tp", "LG", "Gather logits"
     QUERY_SEND = "query_send", "cp", "cp", "Q", "Send queries"
     PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
+    HEADS_SCATTER = "heads_scatter", "cp", "cp", "HS", "Scatter heads"
+    HEADS_GATHER = "heads_gather", "cp", "cp", "HG", "Gather heads"
     KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
     WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
 

@@ -107,13 +107,18 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    if scenario.mesh.cp > 1:
+    """K/V to the queries, or heads to the ranks that compute them and back; both under hierarchical CP."""
+    cp = scenario.mesh.cp
+    parts = scenario.plan.head_parts(cp)
+    if parts > 1:
+        yield hops.heads_scatter, where
+    if cp > parts:
         yield hops.kv_exchange, where
 
 
 def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
     """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
-    if attention_way(scenario) is DecodeAttention.PASS_KV:
+    if scenario.plan.head_parts(scenario.mesh.cp) > 1 or attention_way(scenario) is DecodeAttention.PASS_KV:
         yield from _exchange_kv(scenario, where)
     elif scenario.mesh.cp * scenario.plan.dcp > 1:
         yield hops.query_send, where
@@ -124,6 +129,8 @@ def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting)
     if _tp(scenario) > 1 and _split_tokens(scenario):
         yield hops.all_gather, where
     yield from meet(scenario, where)
+    if scenario.plan.head_parts(scenario.mesh.cp) > 1:
+        yield hops.heads_gather, after_kv
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
 

@@ -27,6 +27,8 @@ LAYOUTS = {
     HopKind.LAND: ("", WHOLE),
     HopKind.ALL_GATHER: (WHOLE, GATHERED),
     HopKind.KV_EXCHANGE: ("[T/cp, n_kv/tp · (d_k + d_v)]", "[T, n_kv/tp · (d_k + d_v)]"),
+    HopKind.HEADS_SCATTER: ("[T/cp, heads of a TP rank]", "[T/cp · inner, heads of a CP rank]"),
+    HopKind.HEADS_GATHER: ("[T/cp · inner, outputs of a CP rank]", "[T/cp, outputs of a TP rank]"),
     HopKind.REDUCE_SCATTER: (f"{GATHERED} partial sums", WHOLE),
     HopKind.ALL_REDUCE: (f"{GATHERED} partial sums", f"{GATHERED} on every TP rank"),
     HopKind.DISPATCH: (WHOLE, "[rows that picked its experts or are relayed, d]"),

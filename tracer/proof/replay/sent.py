@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.trip.hop import HopKind, Part
+from tracer.trip.hops.heads import head_slice
 
 if TYPE_CHECKING:
     from tracer.proof.replay.maths import IntArray
@@ -106,6 +107,9 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
+    if kind is HopKind.HEADS_SCATTER:
+        query = head_slice(scenario).query
+        return query * BYTES[dtype.activations] + (elements - query) * BYTES[dtype.kv]
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,
