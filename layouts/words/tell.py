@@ -24,6 +24,8 @@ _TELLERS: dict[HopKind, Callable[[Context], Words]] = {
     HopKind.REDUCE_SCATTER: sums.reduce_scatter,
     HopKind.ALL_REDUCE: sums.all_reduce,
     HopKind.KV_EXCHANGE: attention.kv_exchange,
+    HopKind.HEADS_SCATTER: attention.heads_scatter,
+    HopKind.HEADS_GATHER: attention.heads_gather,
     HopKind.DISPATCH: moe.dispatch,
     HopKind.COMBINE: moe.combine,
     HopKind.WEIGHT_PULL: moe.weight_pull,

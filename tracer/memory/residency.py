@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, left, text_table
 from tracer.errors import ConfigError
 from tracer.memory.causal_work import RankWork, rank_work
-from tracer.memory.kv import positions_kept
+from tracer.memory.kv import kv_cps_of, positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
@@ -63,7 +63,8 @@ class Residency:
 
     ``kv`` is its share of one request's K/V: of the prompt, in decode also of the new tokens so far.
     ``rows`` are the prompt positions whose rows it has outside attention (none in decode),
-    ``kv_positions`` those of its CP rank, of which it keeps the K/V of ``kv_kept`` (all, but for DCP's
+    ``kv_positions`` those of its CP rank and of those it shares heads with; of these it keeps the K/V of
+    ``kv_kept`` (all, but for DCP's
     shards). ``work`` is the causal attention of its CP rank in prefill. ``staging_bytes`` are DWDP's
     buffers. ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source
     states its memory.
@@ -143,7 +144,11 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         rows=rows,
         kv_positions=kv_positions,
         kv_kept=positions_kept(scenario, rank),
-        work=rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp")),
+        work=rank_work(
+            scenario.landing,
+            scenario.mesh.dense.coordinate(rank, "cp"),
+            scenario.plan.head_parts(scenario.mesh.cp),
+        ),
         computes_prompt=not scenario.decodes,
     )
 
@@ -182,6 +187,7 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     own = landing.positions_on(at["cp"], at["tp"])
     share = landing.positions_of_share(at["cp"])
     rows = own if scenario.plan.sp is Sp.MEGATRON else share
+    share = tuple(run for cp in kv_cps_of(scenario, at["cp"]) for run in landing.positions_of_share(cp))
     if scenario.decodes:
         rows = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)

@@ -58,7 +58,11 @@ class PassTime:
     @property
     def attention_seconds(self) -> float:
         """Attention of a layer with its TP and CP traffic."""
-        met = self.axis_seconds("cp", "attention", HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN)
+        met = self.axis_seconds(
+            "cp",
+            "attention",
+            *(HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER),
+        )
         return self.attention.seconds + self.axis_seconds("tp", "attention") + met
 
     @property

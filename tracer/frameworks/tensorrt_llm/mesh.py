@@ -131,12 +131,12 @@ def _dwdp_placement(request: Request, sizes: Sizes) -> Placement | None:
 def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]]:
     """How rows move between attention and experts, and the layers of each stage."""
     plan: dict[str, object] = {"sp": "off", "embedding": "vocab_parallel"}
-    plan["kv_exchange"] = "ring" if sizes.cp_type == "RING" else "all_gather"
+    plan["kv_exchange"] = {"RING": "ring", "ULYSSES": "ulysses"}.get(sizes.cp_type, "all_gather")
     partition = request.settings.whole_list("pp_partition")
     if partition and request.model is not None:
         plan["stage_layers"] = list(partition)
     notes = []
-    if sizes.cp > 1:
+    if sizes.cp > 1 and sizes.cp_type not in ("RING", "ULYSSES"):
         notes.append(
             Note(
                 "cp_kind_not_expressible",
