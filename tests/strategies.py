@@ -101,6 +101,7 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
     merges = contract == "tp" or (contract == "ag_rs" and mesh.get("ep", 1) * mesh.get("etp", 1) == stage)
     _choose(draw, mesh, "shared_tp", [False, True, "own", *(["merged"] if merges else [])])
+    _shards(draw, mesh, sizes, stage)
     if draw(st.booleans(), label="dense_tp=1"):
         mesh["dense_tp"] = 1
     if sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
@@ -108,6 +109,17 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
         edges = [0, *sorted(cuts), layers]
         mesh["stage_layers"] = [high - low for low, high in pairwise(edges)]
     return mesh
+
+
+def _shards(draw: st.DrawFn, mesh: Scenario, sizes: dict[str, int], stage: int) -> None:
+    """Weights in pieces, now and then: over all of dp and cp, or over a part that experts can follow."""
+    if mesh.get("contract") == "dwdp" or draw(st.integers(0, 2), label="sharded weights"):
+        return
+    kind = _choose(draw, mesh, "weight_shard", ["none", "fsdp", "zero3", "zero1", "hsdp"])
+    if kind == "hsdp":
+        ranks, edp = sizes["dp"] * sizes["cp"], stage // (mesh.get("ep", 1) * mesh.get("etp", 1))
+        able = [n for n in divisors(ranks) if mesh.get("contract") == "tp" or edp % (ranks // n) == 0]
+        mesh["weight_shard_size"] = draw(st.sampled_from(able), label="weight_shard_size")
 
 
 def sharers_of_heads(mesh: Scenario) -> int:

@@ -29,6 +29,7 @@ _TELLERS: dict[HopKind, Callable[[Context], Words]] = {
     HopKind.DISPATCH: moe.dispatch,
     HopKind.COMBINE: moe.combine,
     HopKind.WEIGHT_PULL: moe.weight_pull,
+    HopKind.WEIGHT_GATHER: moe.weight_gather,
     HopKind.PP_SEND: ends.pp_send,
     HopKind.HEAD_COPY: ends.head_copy,
     HopKind.LOGITS_GATHER: ends.logits_gather,

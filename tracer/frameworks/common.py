@@ -33,6 +33,16 @@ def shared_expert(request: Request, tp: int, word: str) -> dict[str, object]:
     return {} if tp == 1 or has_none else {"shared_tp": word}
 
 
+def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str, object]:
+    """The plan's keys for weights in ``shards`` pieces, ``copies`` times (1: FSDP, more: HSDP)."""
+    if shards == 1:
+        return {}
+    kept: dict[str, object] = {"weight_keep": True} if keep else {}
+    if copies == 1:
+        return {"weight_shard": "fsdp"} | kept
+    return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
+
+
 def linear(
     experts: int | None, ep: int, dest: str, rule: str, mend: tuple[str, ...] = ()
 ) -> Placement | None:

@@ -14,6 +14,7 @@ from tracer.errors import ConfigError
 from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import kv_cps_of, positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share
+from tracer.memory.shard_units import gather_bytes
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
 from tracer.scenario.plan import Contract, Sp
@@ -64,10 +65,10 @@ class Residency:
     ``kv`` is its share of one request's K/V: of the prompt, in decode also of the new tokens so far.
     ``rows`` are the prompt positions whose rows it has outside attention (none in decode),
     ``kv_positions`` those of its CP rank and of those it shares heads with; of these it keeps the K/V of
-    ``kv_kept`` (all, but for DCP's
-    shards). ``work`` is the causal attention of its CP rank in prefill. ``staging_bytes`` are DWDP's
-    buffers. ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source
-    states its memory.
+    ``kv_kept`` (all, but for DCP's shards). ``work`` is the causal attention of its CP rank in prefill.
+    ``staging_bytes`` are DWDP's buffers, or the units of sharded weights that are gathered at once.
+    ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source states
+    its memory.
     """
 
     share: ModelShare
@@ -139,7 +140,7 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         share=share,
         weights=held_weights(scenario, share),
         kv=kv_share(scenario, rank),
-        staging_bytes=staging_bytes(scenario, share.layers),
+        staging_bytes=staging_bytes(scenario, share.layers) + gather_bytes(scenario, rank, share.layers),
         hbm_bytes=hbm_bytes(scenario),
         rows=rows,
         kv_positions=kv_positions,

@@ -14,6 +14,7 @@ from tracer.errors import ConfigError, divisors, listed
 from tracer.model.dtype import Dtypes
 from tracer.scenario.placement import Placement
 from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
+from tracer.scenario.sharding import check_sharding
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -48,6 +49,7 @@ class BareDeployment:
             )
         _check_plan(self.plan, self.mesh)
         _check_cp_inner(self.plan, self.mesh)
+        check_sharding(self.plan, self.mesh)
         _check_dcp(self.plan, self.mesh, None)
 
     def serving(

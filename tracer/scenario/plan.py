@@ -67,6 +67,21 @@ class SharedTp(StrEnum):
     MERGED = "merged"
 
 
+class WeightSharding(StrEnum):
+    """What data parallelism shards instead of copying.
+
+    ``ZERO1`` shards optimizer states and ``ZERO2`` gradients too: weights of the forward pass stay whole.
+    ``ZERO3`` and ``FSDP`` keep weights in pieces over all of dp·cp, ``HSDP`` over groups of it.
+    """
+
+    NONE = "none"
+    ZERO1 = "zero1"
+    ZERO2 = "zero2"
+    ZERO3 = "zero3"
+    FSDP = "fsdp"
+    HSDP = "hsdp"
+
+
 class Embedding(StrEnum):
     """Whether every TP rank has the whole embedding, or a slice of the vocabulary."""
 
@@ -96,6 +111,7 @@ CHOICES: dict[str, type[StrEnum]] = {
     "contract": Contract,
     "tp_algo": TpAlgo,
     "shared_tp": SharedTp,
+    "weight_shard": WeightSharding,
     "embedding": Embedding,
     "landing": PromptCut,
     "decode_attention": DecodeAttention,
@@ -109,7 +125,9 @@ class Plan:
 
     A word may be given as text; it is kept as the member of its enum. ``dense_tp`` is None for the mesh's
     tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly.
-    ``shared_tp`` is read from true and false too, as ``own`` and ``whole``.
+    ``weight_shard_size`` are the ranks of an HSDP shard group, ``weight_keep`` keeps gathered weights for
+    backward instead of dropping them after use. ``shared_tp`` is read from true and false too, as ``own``
+    and ``whole``.
     ``shared_routed`` serves the shared experts as routed ones that every token picks: they take slots of
     their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2). ``dcp`` ranks of a TP group that
     hold the same KV head share its tokens, ``dcp_interleave`` consecutive ones at a time (vLLM's decode
@@ -127,6 +145,9 @@ class Plan:
     dense_tp: int | None = None
     shared_tp: SharedTp = SharedTp.WHOLE
     shared_routed: bool = False
+    weight_shard: WeightSharding = WeightSharding.NONE
+    weight_shard_size: int | None = None
+    weight_keep: bool = False
     embedding: Embedding = Embedding.REPLICATED
     landing: PromptCut = PromptCut.ZIGZAG
     stage_layers: tuple[int, ...] | None = None
@@ -152,6 +173,7 @@ class Plan:
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
         self._check_inner()
+        self._check_shards()
         whole_number("mesh.dcp", self.dcp)
         whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
@@ -167,6 +189,31 @@ class Plan:
                 f"is the inner group of kv_exchange = 'hierarchical', not of {str(self.kv_exchange)!r}",
                 "drop it, or say kv_exchange = 'hierarchical'",
             )
+
+    def _check_shards(self) -> None:
+        if not isinstance(self.weight_keep, bool):
+            raise ConfigError("mesh.weight_keep", self.weight_keep, "must be true or false", "try false")
+        if self.weight_keep and not self.gathers_weights:
+            raise ConfigError(
+                "mesh.weight_keep",
+                True,
+                f"keeps gathered weights, and weight_shard = {str(self.weight_shard)!r} gathers none",
+                "drop it, or say weight_shard = 'fsdp'",
+            )
+        if self.weight_shard is WeightSharding.HSDP:
+            whole_number("mesh.weight_shard_size", self.weight_shard_size)
+        elif self.weight_shard_size is not None:
+            raise ConfigError(
+                "mesh.weight_shard_size",
+                self.weight_shard_size,
+                f"is the shard group of weight_shard = 'hsdp', not of {str(self.weight_shard)!r}",
+                "drop it, or say weight_shard = 'hsdp'",
+            )
+
+    @property
+    def gathers_weights(self) -> bool:
+        """Whether weights of the forward pass lie in pieces that are gathered before they are used."""
+        return self.weight_shard in (WeightSharding.ZERO3, WeightSharding.FSDP, WeightSharding.HSDP)
 
     def head_parts(self, cp: int) -> int:
         """How many CP ranks of a group of ``cp`` share a token's heads: 1 where K/V travels instead."""

@@ -14,6 +14,7 @@ from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.layer_work import layer_work
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
+from tracer.traffic.gathers import ENDS
 from tracer.traffic.traffic import CommVolume, comm_volume
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
+_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS)
+"""Parts of the traffic that weigh the same whatever the tokens."""
 _PROPORTIONAL = (
     "elements", "bytes", "nvlink_elements", "ib_elements", "nvlink_bytes", "ib_bytes", "nvlink_seconds",
     "ib_seconds",
@@ -80,17 +83,24 @@ class PassTime:
         )
 
     @property
+    def gather_seconds(self) -> float:
+        """Gathers of sharded weights before a layer, on average and none of it hidden behind compute."""
+        return self.axis_seconds("dp", HopKind.WEIGHT_GATHER)
+
+    @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
-        return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved
+        own = self.shared.seconds + self.experts.seconds
+        return self.attention_seconds + own + moved + self.gather_seconds
 
     @property
     def dense_layer_seconds(self) -> float:
         """One dense layer."""
-        return self.attention_seconds + self.dense.seconds + self.axis_seconds("tp", "ffn")
+        moved = self.axis_seconds("tp", "ffn") + self.gather_seconds
+        return self.attention_seconds + self.dense.seconds + moved
 
     @property
     def send_seconds(self) -> float:
@@ -220,7 +230,7 @@ def _scaled(traffic: CommVolume, scenario: Scenario) -> CommVolume:
     factor = rows / traffic.tokens
     lines = tuple(
         line
-        if line.part == HopKind.WEIGHT_PULL
+        if line.part in _WEIGHTS
         else replace(line, **{name: getattr(line, name) * factor for name in _PROPORTIONAL})
         for line in traffic.lines
     )

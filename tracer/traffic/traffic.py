@@ -16,6 +16,7 @@ from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
 from tracer.traffic.attention import attention_lines, head_lines
+from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
 
@@ -113,6 +114,7 @@ def comm_volume(scenario: Scenario) -> CommVolume:
     if scenario.mesh.stages > 1:
         lines.append(_pp_line(scenario, tokens))
     lines += head_lines(scenario, tokens)
+    lines += gather_lines(scenario)
     return CommVolume(scenario, tokens, tuple(lines))
 
 

@@ -48,6 +48,7 @@ class HopKind(StrEnum):
     HEADS_GATHER = "heads_gather", "cp", "cp", "HG", "Gather heads"
     KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
     WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
+    WEIGHT_GATHER = "weight_gather", None, "rest", "WG", "Gather weights"
 
 
 class Role(StrEnum):
@@ -80,8 +81,10 @@ class Part(StrEnum):
     TRANSFER = "transfer"
 
 
-QUIET_KINDS = frozenset({HopKind.LAND, HopKind.WEIGHT_PULL})
-"""Kinds that are no comm op: landing is local, pulled weights are tallied apart."""
+WEIGHT_KINDS = frozenset({HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER})
+"""Kinds that bring weights to the token: they touch no GPU, cross nothing, and are tallied apart."""
+QUIET_KINDS = frozenset({HopKind.LAND, *WEIGHT_KINDS})
+"""Kinds that are no comm op: landing is local, weights are tallied apart."""
 
 
 class Transfer(NamedTuple):
@@ -160,7 +163,7 @@ class Hop:
     @property
     def crossings(self) -> int:
         """Transfers between NVLink domains; pulled weights are tallied apart."""
-        if self.kind is HopKind.WEIGHT_PULL:
+        if self.kind in WEIGHT_KINDS:
             return 0
         return [transfer.tier for transfer in self.transfers].count(Tier.IB)
 
@@ -168,7 +171,7 @@ class Hop:
     def touched(self) -> set[int]:
         """Ranks that hold a piece of the token because of this hop."""
         ranks = set(self.held)
-        if self.kind is not HopKind.WEIGHT_PULL:
+        if self.kind not in WEIGHT_KINDS:
             for transfer in self.transfers:
                 ranks.add(transfer.src)
                 ranks.add(transfer.dst)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.scenario.plan import Contract, DecodeAttention, Embedding, SharedTp, Sp
+from tracer.scenario.sharding import shard_sizes
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
@@ -63,6 +64,7 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
+    yield from _gathered(scenario, replace(start, part=Part.EMBEDDING))
     if scenario.plan.embedding is Embedding.VOCAB_PARALLEL and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
     done = 0
@@ -71,6 +73,7 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
         for layer in range(done + 1, done + count + 1):
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
+            yield from _gathered(scenario, where)
             yield from _attention(scenario, where, after_kv, meet)
             yield from _feed_forward(scenario, after_kv)
         done += count
@@ -86,6 +89,13 @@ def _tp(scenario: Scenario) -> int:
 def _split_tokens(scenario: Scenario) -> bool:
     """Whether each token lives on one TP rank outside attention."""
     return scenario.plan.sp is Sp.MEGATRON
+
+
+def _gathered(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """The pieces of a unit of sharded weights, before the unit runs."""
+    sizes = shard_sizes(scenario.plan, scenario.mesh)
+    if (sizes.experts if where.part is Part.MOE else sizes.dense) > 1:
+        yield hops.weight_gather, where
 
 
 def _sum(scenario: Scenario) -> HopBuilder:
@@ -140,6 +150,7 @@ def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
         if scenario.dense_tp > 1:
             yield from _split_matmul(scenario, replace(where, part=Part.FFN))
         return
+    yield from _gathered(scenario, replace(where, part=Part.MOE))
     if scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN:
         yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
     yield from _moe(scenario, replace(where, part=Part.MOE))
@@ -162,14 +173,16 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
-    if _tp(scenario) == 1 or not rider.to_head:
+    if not rider.to_head:
         return
     stage = scenario.mesh.stages - 1
     home = scenario.mesh.moved(rider.home, "pp", stage)
     where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
-    if _split_tokens(scenario):
-        yield hops.head_copy, where
-    yield hops.logits_gather, where
+    yield from _gathered(scenario, where)
+    if _tp(scenario) > 1:
+        if _split_tokens(scenario):
+            yield hops.head_copy, where
+        yield hops.logits_gather, where
 
 
 MAX_TRANSFERS = 1 << 16
@@ -188,6 +201,8 @@ def check_length(scenario: Scenario) -> None:
     fan_out = 2 * picks * mesh.etp if scenario.plan.contract is Contract.EP else group
     shards = cp * scenario.plan.dcp
     layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
+    sizes = shard_sizes(scenario.plan, mesh)
+    layer += tp * (sizes.dense - 1) + (picks * mesh.etp * (sizes.experts - 1) if model.experts else 0)
     if scenario.plan.contract is Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:

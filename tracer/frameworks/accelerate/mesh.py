@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.accelerate.checks import CP, REPLICATE, SHARD, SP, TP, check_sizes
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
-from tracer.frameworks.common import check_heads, linear, node_notes
+from tracer.frameworks.common import check_heads, linear, node_notes, sharded_weights
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 
@@ -45,7 +45,8 @@ def read(request: Request) -> Reading:
         View(ranks, {"tp": ("tp",), "cp": ("sp", "cp"), "dp": data, "pp": ()}),
         View(ranks, {"etp": ("tp",), "ep": (), "edp": ("sp", "cp", *data)}),
         _groups(ranks),
-        {"sp": "off", "contract": "tp", "kv_exchange": exchange},
+        {"sp": "off", "contract": "tp", "kv_exchange": exchange}
+        | (sharded_weights(shard * cp, replicate) if sp == 1 else {}),
         linear(request.experts, 1, TP, ""),
         tuple(_notes(request, ranks)),
     )

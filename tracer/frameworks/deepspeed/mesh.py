@@ -46,7 +46,7 @@ def read(request: Request) -> Reading:
         View(dense, {"tp": ("model",), "cp": ("sp",), "dp": ("data",), "pp": ("pipe",)}),
         expert,
         _groups(request, sizes, dense, expert_grid),
-        _plan(sizes),
+        _plan(sizes) | _zero(settings.size("zero_stage"), sizes),
         linear(experts, sizes.ep, sizes.ep_dest, placed, (sizes.ep_dest, "num_experts")),
         tuple(_notes(request, sizes, dense, expert.walk("ep"))),
     )
@@ -98,6 +98,11 @@ def _plan(sizes: Sizes) -> dict[str, object]:
         return plan | {"contract": "tp"}
     # One all-to-all of capacity buffers: every expert's rows straight to its rank.
     return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _zero(stage: int, sizes: Sizes) -> dict[str, object]:
+    """ZeRO shards over all data (and sequence) parallel ranks; only stage 3 shards weights."""
+    return {"weight_shard": f"zero{stage}"} if stage and sizes.dp * sizes.sp > 1 else {}
 
 
 def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: AxisGroups) -> list[Note]:

@@ -13,6 +13,7 @@ from tracer.frameworks.common import (
     linear,
     node_notes,
     not_contiguous,
+    sharded_weights,
     shared_expert,
 )
 from tracer.frameworks.megatron.checks import (
@@ -74,6 +75,7 @@ def read(request: Request) -> Reading:
         _groups(settings, dense, expert),
         _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
         | shared_expert(request, tp, "own")  # SharedExpertMLP gathers and sums over TP as any MLP
+        | _sharding(settings, dp * cp)
         | _stages(request, pp),
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
     )
@@ -177,6 +179,27 @@ def _split(grid: RankGrid, axis: str, parts: dict[str, int]) -> RankGrid:
         names += parts if name == axis else [name]
         sizes += parts.values() if name == axis else [size]
     return RankGrid(tuple(names), tuple(sizes))
+
+
+_STRATEGIES = {"optim": "zero1", "optim_grads": "zero2", "optim_grads_params": "fsdp"}
+
+
+def _sharding(settings: Settings, ranks: int) -> dict[str, object]:
+    """What data parallelism shards: Megatron-FSDP by its strategy, FSDP2 weights, else the optimizer.
+
+    Instances of the distributed optimizer are copies of the shard group.
+    """
+    if ranks == 1:
+        return {}
+    kind = "zero1" if settings.on("use_distributed_optimizer") else "none"
+    if settings.on("use_torch_fsdp2"):
+        kind = "fsdp"
+    if settings.on("use_megatron_fsdp"):
+        kind = _STRATEGIES.get(settings.text("data_parallel_sharding_strategy"), "none")
+    copies = settings.size("num_distributed_optimizer_instances")
+    if kind == "fsdp":
+        return sharded_weights(ranks // copies, copies)
+    return {} if kind == "none" else {"weight_shard": kind}
 
 
 _CP_KINDS = {"p2p": "ring", "all_gather": "all_gather", "a2a": "ulysses", "a2a+p2p": "hierarchical"}

@@ -19,6 +19,7 @@ FLAGS = (
     # Removed by PR #3167 (2026-04).
     _key("expert_tensor_parallel_degree", default=None),
     _key("enable_sequence_parallel", Kind.ON_OFF, True),
+    _key("fsdp_reshard_after_forward", Kind.TEXT, "default"),
     _key("spmd_backend", Kind.TEXT, "spmd_types"),
     _key("context_parallel_load_balancer", Kind.TEXT, "headtail"),
     _key("context_parallel_rotate_method", Kind.TEXT, "allgather"),

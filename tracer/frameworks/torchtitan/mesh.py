@@ -11,6 +11,7 @@ from tracer.frameworks.common import (
     experts_unknown,
     linear,
     node_notes,
+    sharded_weights,
     shared_expert,
 )
 from tracer.frameworks.notes import Note, Refusal
@@ -64,7 +65,9 @@ def read(request: Request) -> Reading:
         expert,
         _groups(dense, sparse),
         # models/common/moe_sharding.py reduces w2's partial sums to the block's layout by themselves.
-        _plan(request, tp=tp, etp=etp, ep=ep) | shared_expert(request, tp, "own"),
+        _plan(request, tp=tp, etp=etp, ep=ep)
+        | shared_expert(request, tp, "own")
+        | _sharding(request, replicate=replicate, shard=shard * cp, pp=pp),
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
         tuple(_notes(request, dense, expert.walk("ep"), ep)),
     )
@@ -128,6 +131,19 @@ def _plan(request: Request, *, tp: int, etp: int, ep: int) -> dict[str, object]:
         return plan | {"contract": "tp"}
     # All-to-all of rows permuted by expert: one copy of a row for each of its experts, no relay.
     return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _sharding(request: Request, *, replicate: int, shard: int, pp: int) -> dict[str, object]:
+    """FSDP2 over dp_shard and cp, HSDP with copies; ``fsdp_reshard_after_forward`` says what is kept.
+
+    ``default`` keeps gathered weights under pipeline parallelism, so that micro-batches do not gather again
+    (distributed/fsdp.py: get_fsdp_reshard_after_forward_policy).
+    """
+    if shard == 1:
+        return {}
+    policy = request.settings.text("fsdp_reshard_after_forward")
+    keep = policy == "never" or (policy == "default" and pp > 1)
+    return sharded_weights(shard, replicate, keep=keep)
 
 
 def _notes(request: Request, dense: RankGrid, ep_walk: AxisGroups, ep: int) -> list[Note]:

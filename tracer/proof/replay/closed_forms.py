@@ -84,7 +84,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
         return ()
     tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
-    return tuple(form for line in lines for form in _forms(run, line))
+    return tuple(form for line in lines if line.axis != "dp" for form in _forms(run, line))
 
 
 def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:

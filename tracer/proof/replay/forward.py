@@ -12,7 +12,9 @@ from tracer.proof.replay.ends import land_and_embed, lm_head, pass_on
 from tracer.proof.replay.experts import dense_block
 from tracer.proof.replay.moe import moe_block
 from tracer.proof.replay.rows import MissingRowError
+from tracer.proof.replay.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.shards import stage_layers
+from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +48,12 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
         layers = stage_layers(scenario, stage)
         for layer in layers:
             with _at(f"layer {layer} attention"):
+                gathers = gather_unit(run, layer, Part.ATTENTION)
                 attend(run, layer)
             moe = scenario.model.is_moe(layer)
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)
+                note_gathers(run, layer, Part.ATTENTION, gathers)
         if stage + 1 < scenario.mesh.stages:
             with _at(f"pipeline send after layer {layers[-1]}"):
                 pass_on(run, layers[-1])

@@ -25,6 +25,7 @@ from tracer.proof.replay.report import GenerationReport
 from tracer.proof.replay.rows import MissingRowError
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
+from tracer.proof.replay.sharded_weights import cut_into_pieces
 from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import compare_with_trips
@@ -190,7 +191,8 @@ def _slot_said(scenario: Scenario) -> Scenario:
 
 
 def _gpus(scenario: Scenario, checkpoint: Checkpoint) -> list[Gpu]:
-    return [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
+    gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
+    return cut_into_pieces(scenario, gpus)
 
 
 def _prompt(batch: ReplayBatch, replica: int) -> IntArray:

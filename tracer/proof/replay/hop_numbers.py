@@ -36,6 +36,7 @@ LAYOUTS = {
     HopKind.PP_SEND: (WHOLE, WHOLE),
     HopKind.HEAD_COPY: ("[1, d]", "[1, d] on every TP rank"),
     HopKind.LOGITS_GATHER: ("[1, V/tp]", "[1, V] at home"),
+    HopKind.WEIGHT_GATHER: ("1/shards of a unit", "the whole unit"),
     HopKind.WEIGHT_PULL: ("E/ep experts", "all E experts"),
 }
 """Layout of a rank's tensor before and after a hop, with SP; see :func:`layout_of`."""

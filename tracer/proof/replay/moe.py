@@ -13,6 +13,7 @@ from tracer.proof.replay.gates import gate, source_rows
 from tracer.proof.replay.moe_by_tokens import experts_by_tokens
 from tracer.proof.replay.run import SUMS
 from tracer.proof.replay.sent import Place, Pulled
+from tracer.proof.replay.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.shards import expert_name
 from tracer.scenario.plan import Contract, SharedTp
 from tracer.trip.hop import HopKind, Part, Role
@@ -111,6 +112,7 @@ BY_CONTRACT = {
 
 def moe_block(run: Run, layer: int) -> None:
     """``hidden += shared(x) + Σ weight · expert(x)`` with ``x = norm(hidden)``."""
+    gathers = gather_unit(run, layer, Part.MOE)
     plan = run.scenario.plan
     merged = plan.shared_tp is SharedTp.MERGED
     shared = run.scenario.model.shared_experts > 0 and not plan.shared_routed and not merged
@@ -122,5 +124,6 @@ def moe_block(run: Run, layer: int) -> None:
         run.add_to_hidden(gpu, "moe")
         if shared:
             run.add_to_hidden(gpu, "shared")
+    note_gathers(run, layer, Part.MOE, gathers)
     run.drop(layer, "x", "moe", "shared")
     run.check_hidden(layer, Part.MOE)

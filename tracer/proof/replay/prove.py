@@ -19,6 +19,7 @@ from tracer.proof.replay.report import ReplayReport
 from tracer.proof.replay.rows import MissingRowError
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
+from tracer.proof.replay.sharded_weights import cut_into_pieces
 from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
@@ -98,9 +99,12 @@ def start(
     batch = ReplayBatch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.model, seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
-    machine = Machine(gpus, Ledger(scenario))
+    machine, walk = (
+        Machine(cut_into_pieces(scenario, gpus), Ledger(scenario)),
+        RowItineraries(scenario, batch.riders()),
+    )
     checks = Checks.of(scenario, batch, checkpoint)
-    return Run(scenario, batch, machine, RowItineraries(scenario, batch.riders()), checks, checked, watch)
+    return Run(scenario, batch, machine, walk, checks, checked, watch)
 
 
 def execute(run: Run) -> str | None:

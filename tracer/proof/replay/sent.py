@@ -116,6 +116,7 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         HopKind.KV_TRANSFER: dtype.kv,
         HopKind.LOGITS_GATHER: dtype.logits,
         HopKind.WEIGHT_PULL: dtype.weights,
+        HopKind.WEIGHT_GATHER: dtype.weights,
     }
     return elements * BYTES[declared.get(kind, dtype.activations)]
 

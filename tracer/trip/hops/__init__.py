@@ -2,6 +2,7 @@
 
 from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
 from tracer.trip.hops.ep import combine, dispatch, weight_pull
+from tracer.trip.hops.gathers import weight_gather
 from tracer.trip.hops.heads import heads_gather, heads_scatter
 from tracer.trip.hops.pp import land, pp_send
 from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
@@ -36,5 +37,6 @@ __all__ = [
     "pp_send",
     "query_send",
     "reduce_scatter",
+    "weight_gather",
     "weight_pull",
 ]
