@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 if TYPE_CHECKING:
-    from tracer.runs.recording import Recording
+    from tracer.runs.reading.recording import Recording
     from tracer.scenario.scenario import BareScenario, Scenario
     from tracer.trip.trip import Trip
 
@@ -134,9 +134,9 @@ def assert_run_matches(run: RunSource, scenario: ScenarioSource) -> None:
     __tracebackhide__ = True
     recording = run
     if isinstance(run, str | Path):
-        recording = _engine("runs.files").read_run([run])
+        recording = _engine("runs.reading.files").read_run([run])
     elif isinstance(run, list | tuple):
-        recording = _engine("runs.files").read_run(run)
+        recording = _engine("runs.reading.files").read_run(run)
     reference = _engine("runs.against").against_scenario(_bare_scenario(scenario, Path()))
     report = _engine("runs.report")
     problems = report.run_problems(report.examine(recording, reference))

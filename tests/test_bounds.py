@@ -82,7 +82,8 @@ LINES = {
     "one axis": ("groups", "--axis", "ep"), "traffic": ("traffic",),
     "contracts": ("traffic", "--contracts"), "fits": ("fits",), "kv": ("kv",),
     "kv in decode": ("kv", "--phase", "decode"), "causal": ("causal",), "phases": ("phases",),
-    "orders": ("orders",), "generate": ("generate", "--steps", "1"), "advise": ("advise",),
+    "flags": ("flags", "--for", "megatron"), "orders": ("orders",),
+    "generate": ("generate", "--steps", "1"), "advise": ("advise",),
     "lockstep": ("lockstep", "--loads", "1,2"), "time": ("time",), "svg": ("export", "--to", "a.svg"),
     "census": ("census", "--tokens", "20"), "landed": ("census",),
 }  # fmt: skip

@@ -72,7 +72,7 @@ def run(check: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

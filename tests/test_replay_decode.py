@@ -120,7 +120,7 @@ def test_a_known_mistake_shows(fault: str) -> None:
 
 def test_a_claim_that_names_the_wrong_owners_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """K/V of odd positions is kept by the other half of a DCP group than is claimed."""
-    from tracer.proof.replay import kv_store
+    from tracer.proof.replay.layer import kv_store
 
     monkeypatch.setattr(kv_store, "kv_dcp", lambda scenario, position: 0)
     report = replay_generation(scenario({**MOE, "kv_heads": 2}, {"tp": 4, "dcp": 2, "ep": 4}), 1, tiny=False)

@@ -40,7 +40,7 @@ def run_command(
       tokentrip run 'nccl_trace_rank_*' --against six-cuts
     """
     from tracer.runs.against import against as reference
-    from tracer.runs.files import read_run
+    from tracer.runs.reading.files import read_run
     from tracer.runs.report import examine
 
     recording = read_run(files)

@@ -29,10 +29,10 @@ def weights_trip() -> Lesson:
     ranks = len(unit.group)
     others = [rank for rank in unit.group if rank != scenario.home]
     read = (
-        f"Eight data-parallel GPUs could hold eight copies of a layer, {format_bytes(unit.bytes)} each. FSDP cuts "
-        f"the layer in {ranks} pieces instead: each GPU keeps {format_bytes(unit.piece_bytes)} of it.",
-        "No GPU can multiply with a piece. Just before the layer runs, all pieces come together on every GPU; "
-        "after it, what was gathered is dropped. The token itself stays where it is.",
+        f"Eight data-parallel GPUs could hold eight copies of a layer, {format_bytes(unit.bytes)} each. FSDP "
+        f"cuts the layer in {ranks} pieces instead: each GPU keeps {format_bytes(unit.piece_bytes)} of it.",
+        "No GPU can multiply with a piece. Just before the layer runs, all pieces come together on every "
+        "GPU; after it, what was gathered is dropped. The token itself stays where it is.",
     )
     question = ask(
         f"The token is on {gpus([scenario.home])}. What must arrive there before layer 1 can run?",
@@ -46,7 +46,7 @@ def weights_trip() -> Lesson:
     )
     after = (
         f"Over all layers {format_bytes(trip.log.weight_bytes)} of weights arrive for this token, and "
-        f"{format_bytes(trip.log.bytes)} of the token's own move. The gathers are the same for a full batch, which is "
-        "why training shares them among thousands of tokens, and why they are tallied apart."
+        f"{format_bytes(trip.log.bytes)} of the token's own move. The gathers are the same for a full "
+        "batch, which is why training shares them among thousands of tokens, and why they are tallied apart."
     )
     return Lesson(FSDP, trip, read, question, after, hop - 1, hop)

@@ -79,7 +79,11 @@ def test_words_are_those_of_bash(text: str, tmp_path: Path) -> None:
     printed = tmp_path / "words"
     prelude = f'launch() {{ for w in "$@"; do printf "%s\\0" "$w"; done > {printed}; }}\n'
     subprocess.run(
-        ["bash", "-c", prelude + text], check=True, cwd=tmp_path, env={"PATH": os.environ["PATH"]}, timeout=20
+        ["bash", "-c", prelude + text],
+        check=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        timeout=600,
     )
     assert words(text) == printed.read_text().split("\0")[:-1]
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from draws import draws
 from frameworks.drawn_flags import words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,9 @@ from tracer.mesh.mesh import Mesh
 from tracer.scenario.scenario import Scenario
 
 WRITTEN = [name for name in FRAMEWORKS if framework(name).write is not None]
-FEWER = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+FEWER = settings(
+    max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 
 
 def groups_of(mesh: Mesh, axis: str) -> set[tuple[int, ...]]:

@@ -73,7 +73,7 @@ def test_refuses_a_fault_that_cannot_show(name: str, message: str) -> None:
 def test_lists_the_faults_that_can_show() -> None:
     assert set(faults_of(SIX_CUTS)) == set(Fault) - {Fault.BIAS_IN_WEIGHTS}
     assert faults_of(V3) == (Fault.BIAS_IN_WEIGHTS,)
-    contiguous = replace(SIX_CUTS, plan=replace(SIX_CUTS.plan, landing="contiguous"))
+    contiguous = SIX_CUTS.with_(plan=replace(SIX_CUTS.plan, landing="contiguous"))
     assert Fault.MASK_CONTIGUOUS not in faults_of(contiguous)
 
 

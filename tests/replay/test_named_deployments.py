@@ -48,7 +48,7 @@ def test_elements_of_six_cuts_are_the_published_ones(reports: dict[str, ReplayRe
     assert set(sent[3, "cp"]) == {tokens * width // (2 * share)}
     assert set(sent[4, "pp"]) == {tokens * width // 4}
     plan = replace(NAMED["six-cuts"].plan, dispatch="low_latency")
-    forms = replay(replace(NAMED["six-cuts"], plan=plan)).closed_forms
+    forms = replay(NAMED["six-cuts"].with_(plan=plan)).closed_forms
     (form,) = [form for form in forms if (form.layer, form.axis) == (3, "ep")]
     assert sum(form.sent) + form.kept == 16 * tokens * width
 

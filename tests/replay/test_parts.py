@@ -10,9 +10,9 @@ from replay_cases import MOE, deployment
 
 from tracer.proof.replay.batch import ReplayBatch
 from tracer.proof.replay.checkpoint import draw_checkpoint
-from tracer.proof.replay.maths import attend, merge, rope
-from tracer.proof.replay.rows import RowKeyError, Rows
-from tracer.proof.replay.shards import cut_columns, cut_rows, cut_vocabulary, shard
+from tracer.proof.replay.layer.maths import attend, merge, rope
+from tracer.proof.replay.layer.rows import RowKeyError, Rows
+from tracer.proof.replay.layer.shards import cut_columns, cut_rows, cut_vocabulary, shard
 from tracer.trip.itinerary import Rider, prefill, rider_of
 
 RANDOM = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from app.cli import main, tokentrip
 from pytest_tokentrip import assert_run_matches
 from tests.runs.made import DATA, FAULTED, dump, write
 from tests.test_schemas import check
-from tracer.runs.files import read_run
+from tracer.runs.reading.files import read_run
 
 KEYS = ["schema", "layout", "groups_differ", "suspects", "diff", "warnings"]
 

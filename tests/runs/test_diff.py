@@ -12,9 +12,9 @@ from tests.runs.made import DATA, Op, dump, write
 from tracer.errors import ConfigError
 from tracer.runs.against import against, against_scenario
 from tracer.runs.diff import DiffRow, PlannedOp, Status, align, planned_layer
-from tracer.runs.files import read_run
 from tracer.runs.phases import Phase
-from tracer.runs.recording import OpKind
+from tracer.runs.reading.files import read_run
+from tracer.runs.reading.recording import OpKind
 from tracer.runs.report import RunReport, examine, examine_files, ops_of, run_problems
 from tracer.runs.scenario import to_scenario
 from tracer.runs.shapes import Families

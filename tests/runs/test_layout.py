@@ -10,9 +10,9 @@ import pytest
 from tests.runs.made import DATA, dump, write
 from tracer.frameworks.opening import from_flags
 from tracer.runs.families import family_of
-from tracer.runs.files import read_run
 from tracer.runs.layout import RecoveredLayout, recover
-from tracer.runs.recording import Group, Op, RankRecord, Recording
+from tracer.runs.reading.files import read_run
+from tracer.runs.reading.recording import Group, Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
 from tracer.runs.structure import steps_of
 from tracer.scenario.scenario import BareScenario
@@ -123,7 +123,7 @@ def test_orders_are_recovered_from_named_groups(order: str, sizes: tuple[int, ..
             groups[Group(f"{axis}{row[0]}", word.format(axis), tuple(row))] = row
 
     def record(rank: int) -> RankRecord:
-        from tracer.runs.recording import Source
+        from tracer.runs.reading.recording import Source
 
         own = tuple(group for group, row in groups.items() if rank in row)
         return RankRecord(rank, "x", Source.FLIGHT_RECORDER, own, {}, tuple)

@@ -18,10 +18,10 @@ import pytest
 
 from tests.runs.made import DATA, dump, write
 from tracer.errors import ConfigError
-from tracer.runs.files import read_run
-from tracer.runs.json_stream import RefusedJson, pieces
-from tracer.runs.recording import OpKind, Recording, Source
-from tracer.runs.safe_pickle import RefusedPickle, load_head, loads
+from tracer.runs.reading.files import read_run
+from tracer.runs.reading.json_stream import RefusedJson, pieces
+from tracer.runs.reading.recording import OpKind, Recording, Source
+from tracer.runs.reading.safe_pickle import RefusedPickle, load_head, loads
 
 GATHER = ("1", "_all_gather_base", [8, 64], [16, 64])
 
@@ -200,7 +200,7 @@ def test_a_large_run_is_read_by_its_heads_and_decoded_when_asked(
 ) -> None:
     shutil.copytree(DATA / "megatron-a", tmp_path / "run")
     eager = read_run([DATA / "megatron-a"])
-    monkeypatch.setattr("tracer.runs.files.EAGER_BYTES", 10)
+    monkeypatch.setattr("tracer.runs.reading.files.EAGER_BYTES", 10)
     late = read_run([tmp_path / "run"])
     assert not any(record.decoded for record in late.ranks.values())
     assert same(eager, late)
@@ -273,7 +273,7 @@ def test_json_is_read_alike_in_windows_of_any_size(monkeypatch: pytest.MonkeyPat
     value = {"n": 123456, "f": -1.5e3, "items": [1, 22, "a,]b", {"x": [1]}, None, True], "after": "ü\\n"}
     text = json.dumps(value)
     for window in (1, 2, 3, 7, 1000):
-        monkeypatch.setattr("tracer.runs.json_stream.WINDOW_CHARS", window)
+        monkeypatch.setattr("tracer.runs.reading.json_stream.WINDOW_CHARS", window)
         found = list(pieces(io.StringIO(text), frozenset({"items"})))
         assert [piece.value for piece in found if piece.is_item] == value["items"]
         assert {p.key: p.value for p in found if not p.is_item} == {

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,7 +103,7 @@ def test_calibrations_are_kilobytes() -> None:
 
 
 @given(GPUS, st.sampled_from(("all_reduce", "all_gather", "reduce_scatter", "all_to_all")), SIZES, SIZES)
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=draws(40))
 def test_collectives_grow_and_stay_above_the_link(gpu: str, kind: str, one: int, other: int) -> None:
     small, large = (estimate.collective(gpu, kind, 8, size) for size in sorted((one, other)))
     assert small.seconds <= large.seconds * (1 + 1e-9)
@@ -111,7 +112,7 @@ def test_collectives_grow_and_stay_above_the_link(gpu: str, kind: str, one: int,
 
 
 @given(GPUS, st.tuples(SIZES, SIZES), st.integers(1, 1 << 15), st.integers(1, 1 << 15))
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=draws(15))
 def test_gemms_grow_with_every_size(gpu: str, rows: tuple[int, int], n: int, k: int) -> None:
     small, large = (estimate.gemm(gpu, m, n, k, "bfloat16") for m in sorted(rows))
     assert small.seconds <= large.seconds * (1 + 1e-9)
@@ -130,7 +131,7 @@ def test_gemms_grow_with_every_size(gpu: str, rows: tuple[int, int], n: int, k: 
     st.sampled_from(((8, 1), (8, 8), (64, 8), (64, 1))),
     st.sampled_from((0, 128, 1024)),
 )
-@settings(max_examples=20, derandomize=True, deadline=None)
+@settings(max_examples=draws(20))
 def test_attention_grows_with_the_batch(
     phase: str, batches: tuple[int, int], length: int, heads: tuple[int, int], window: int
 ) -> None:

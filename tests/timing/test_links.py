@@ -14,12 +14,7 @@ import tracer
 from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import Link
-from tracer.timing.collectives import (
-    COLLECTIVES,
-    busbw_factor,
-    collective_seconds,
-    latency_steps,
-)
+from tracer.timing.collectives import COLLECTIVES, busbw_factor, collective_seconds, latency_steps
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds, trip_time
 from tracer.trip.trip import take_trip
 

@@ -25,13 +25,7 @@ from tracer.timing.operators import (
     moe_layer,
     rate_of,
 )
-from tracer.timing.roofline import (
-    expert_points,
-    expert_roof,
-    layer_time,
-    operator_time,
-    ridge,
-)
+from tracer.timing.roofline import expert_points, expert_roof, layer_time, operator_time, ridge
 
 H100 = hardware_preset("h100")
 V3 = model_preset("deepseek-v3")

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tracer.runs.families import family_of
-from tracer.runs.recording import (
+from tracer.runs.reading.recording import (
     SMALL_RUN,
     Group,
     Op,

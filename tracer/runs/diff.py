@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from tracer.runs.dtypes import is_fp8, ours
 from tracer.runs.phases import WORDS, Classified, ForwardLayer, Phase
-from tracer.runs.recording import Op, OpKind
+from tracer.runs.reading.dtypes import is_fp8, ours
+from tracer.runs.reading.recording import Op, OpKind
 from tracer.runs.shapes import Families, is_routing_counts
 from tracer.trip.hop import Hop, HopKind, Part
 from tracer.trip.trip import iterate_hops

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.runs.families import WORLD, family_of
 from tracer.runs.layout import RecoveredLayout, members_of
-from tracer.runs.recording import Group, Recording
+from tracer.runs.reading.recording import Group, Recording
 
 if TYPE_CHECKING:
     from tracer.frameworks.layout import Layout

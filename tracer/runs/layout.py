@@ -13,7 +13,7 @@ from tracer.errors import ConfigError
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.mesh import Mesh
 from tracer.runs.families import WEIGHTS, WORLD, family_of, is_megatron, mesh_dimension
-from tracer.runs.recording import Group, Op, Recording
+from tracer.runs.reading.recording import Group, Op, Recording
 from tracer.runs.shapes import Families, Shapes, read_shapes
 from tracer.runs.structure import guessed_families
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.runs.dtypes import is_integer
 from tracer.runs.families import WEIGHTS, WORLD
-from tracer.runs.recording import Op, OpKind
+from tracer.runs.reading.dtypes import is_integer
+from tracer.runs.reading.recording import Op, OpKind
 from tracer.runs.shapes import ROWS_KINDS, Families, is_routing_counts, rows_of
 
 

@@ -12,11 +12,11 @@ from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
 from tracer.runs.blame import Blame, blame
 from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows, planned_layer
-from tracer.runs.files import read_run
 from tracer.runs.groups import Expected, GroupDifference, differing_groups, of_mesh
 from tracer.runs.layout import AXES, RecoveredLayout, recover
 from tracer.runs.phases import Classified, classify
-from tracer.runs.recording import Op, RankRecord, Recording
+from tracer.runs.reading.files import read_run
+from tracer.runs.reading.recording import Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
 from tracer.runs.sizes import Bandwidth, Imbalance, Step, bandwidths, imbalances, steps
 from tracer.scenario.scenario import Scenario
@@ -94,7 +94,7 @@ def examine_files(paths: Sequence[str | Path], against: Against | None = None) -
     """Read files and examine what they record.
 
     Raises:
-        ConfigError: as :func:`tracer.runs.files.read_run`.
+        ConfigError: as :func:`tracer.runs.reading.files.read_run`.
     """
     return examine(read_run(paths), against)
 

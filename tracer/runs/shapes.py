@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from tracer.runs.dtypes import is_fp8, is_integer, ours
 from tracer.runs.families import family_of
-from tracer.runs.recording import Group, Op, OpKind, Shape
+from tracer.runs.reading.dtypes import is_fp8, is_integer, ours
+from tracer.runs.reading.recording import Group, Op, OpKind, Shape
 
 ROWS_KINDS = (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER, OpKind.ALL_REDUCE)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from tracer.runs.intervals import Intervals
-from tracer.runs.recording import Group, Op, OpKind, RankRecord
+from tracer.runs.reading.intervals import Intervals
+from tracer.runs.reading.recording import Group, Op, OpKind, RankRecord
 from tracer.runs.shapes import Families, rows_of
 from tracer.timing.collectives import busbw_factor
 

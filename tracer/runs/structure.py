@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tracer.runs.dtypes import is_integer
-from tracer.runs.recording import Group, Op, OpKind
+from tracer.runs.reading.dtypes import is_integer
+from tracer.runs.reading.recording import Group, Op, OpKind
 
 Steps = tuple[tuple[int, int], ...]
 """Size and stride of each axis of a lattice, smallest stride first."""

@@ -16,16 +16,7 @@ from tracer.errors import ConfigError
 from tracer.frameworks.launch.branches import merged
 from tracer.frameworks.launch.conditions import Truth, test_holds
 from tracer.frameworks.launch.expansion import Expander, Undecided, Value, split_fields
-from tracer.frameworks.launch.grammar import (
-    Block,
-    Case,
-    Command,
-    For,
-    If,
-    Node,
-    While,
-    parse_shell,
-)
+from tracer.frameworks.launch.grammar import Block, Case, Command, For, If, Node, While, parse_shell
 from tracer.frameworks.launch.slurm import directives_of, slurm_variables
 from tracer.frameworks.launch.words import HereDocument, Piece, PieceKind, Word, pieces_of, tokens_of
 from tracer.frameworks.unread import Unread

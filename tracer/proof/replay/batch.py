@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError, whole_number
-from tracer.proof.replay.maths import BoolArray, IntArray
+from tracer.proof.replay.layer.maths import BoolArray, IntArray
 from tracer.scenario.landing import Landing
 from tracer.scenario.plan import PromptCut
 from tracer.trip.itinerary import Rider

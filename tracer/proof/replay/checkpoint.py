@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.model.routers import Router
-from tracer.proof.replay.maths import FloatArray
+from tracer.proof.replay.layer.maths import FloatArray
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
     from tracer.proof.replay.batch import ReplayBatch
     from tracer.proof.replay.checkpoint import Checkpoint
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.rows import Gates
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.one_device import Outputs
-    from tracer.proof.replay.rows import Gates
     from tracer.scenario.scenario import Scenario
 
 TOLERANCE = 1e-9

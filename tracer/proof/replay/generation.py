@@ -16,17 +16,17 @@ from tracer.proof.replay.batch import ReplayBatch, decode_batch
 from tracer.proof.replay.checkpoint import draw_checkpoint
 from tracer.proof.replay.checks import TOLERANCE, Checks
 from tracer.proof.replay.faults import check_fault
-from tracer.proof.replay.forward import decode_on_mesh, prefill_on_mesh
-from tracer.proof.replay.kv_store import move_kv, owner_difference
+from tracer.proof.replay.layer.forward import decode_on_mesh, prefill_on_mesh
+from tracer.proof.replay.layer.kv_store import move_kv, owner_difference
+from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import cut_into_pieces
+from tracer.proof.replay.layer.shards import shard
 from tracer.proof.replay.machine import Gpu, Machine
 from tracer.proof.replay.one_device import run_one_device
 from tracer.proof.replay.prove import check_rows, check_size
 from tracer.proof.replay.report import GenerationReport
-from tracer.proof.replay.rows import MissingRowError
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
-from tracer.proof.replay.sharded_weights import cut_into_pieces
-from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import compare_with_trips
 from tracer.proof.replay.walk import RowItineraries
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tracer.proof.replay.checkpoint import Checkpoint
     from tracer.proof.replay.faults import Fault
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
     from tracer.proof.replay.one_device import Outputs
     from tracer.scenario.scenario import Scenario
 

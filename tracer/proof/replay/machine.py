@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.rows import MissingRowError, RowKeyError, Rows
+from tracer.proof.replay.layer.rows import MissingRowError, RowKeyError, Rows
 from tracer.proof.replay.sent import Ledger, Place, Sent
 from tracer.trip.hop import Role
 
 if TYPE_CHECKING:
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
 
 SUMMED_ROLES = frozenset({Role.PARTIAL, Role.RESULT, Role.SUM})
 """Roles whose rows are added to what the destination holds; all others are put in place."""

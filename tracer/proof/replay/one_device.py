@@ -17,7 +17,7 @@ from tracer.model.router_kind import RouterKind
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
 
 WHY = "run the model"
 Given = Mapping[tuple[int, int], tuple[int, ...]]

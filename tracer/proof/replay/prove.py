@@ -13,14 +13,14 @@ from tracer.proof.replay.checkpoint import checkpoint_shapes, draw_checkpoint
 from tracer.proof.replay.checks import TOLERANCE, Checks
 from tracer.proof.replay.closed_forms import closed_forms
 from tracer.proof.replay.faults import check_fault
-from tracer.proof.replay.forward import prefill_on_mesh
+from tracer.proof.replay.layer.forward import prefill_on_mesh
+from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import cut_into_pieces
+from tracer.proof.replay.layer.shards import shard
 from tracer.proof.replay.machine import Gpu, Machine
 from tracer.proof.replay.report import ReplayReport
-from tracer.proof.replay.rows import MissingRowError
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
-from tracer.proof.replay.sharded_weights import cut_into_pieces
-from tracer.proof.replay.shards import shard
 from tracer.proof.replay.tiny import shrink
 from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
 from tracer.proof.replay.walk import RowItineraries

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.rows import Rows
+from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.sent import Place
 from tracer.trip.hop import HopKind, Part, Transfer, Where
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tracer.proof.replay.batch import ReplayBatch
     from tracer.proof.replay.checks import Checks
     from tracer.proof.replay.faults import Fault
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
     from tracer.proof.replay.machine import Gpu, Machine
-    from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.walk import RowItineraries
     from tracer.proof.replay.watch import Watch
     from tracer.scenario.scenario import Scenario

@@ -12,7 +12,7 @@ from tracer.trip.hop import HopKind, Part
 from tracer.trip.hops.heads import head_slice
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.maths import IntArray
+    from tracer.proof.replay.layer.maths import IntArray
     from tracer.scenario.scenario import Scenario
 
 

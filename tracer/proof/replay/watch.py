@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray, Partial
+    from tracer.proof.replay.layer.rows import Gates
     from tracer.proof.replay.machine import Machine
-    from tracer.proof.replay.maths import FloatArray, IntArray, Partial
-    from tracer.proof.replay.rows import Gates
     from tracer.proof.replay.sent import Place
 
 Shape = tuple[int, ...]

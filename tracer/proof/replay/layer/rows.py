@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.proof.replay.maths import BoolArray, FloatArray, IntArray
+from tracer.proof.replay.layer.maths import BoolArray, FloatArray, IntArray
 
 
 class MissingRowError(LookupError):

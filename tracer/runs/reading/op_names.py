@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tracer.runs.recording import OpKind
+from tracer.runs.reading.recording import OpKind
 
 _P2P = re.compile(r"(send|recv)\s+(\d+)\s*(?:->|<-)\s*(\d+)")
 _PATTERNS = (

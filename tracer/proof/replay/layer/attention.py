@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay import grouped_attention, latent_attention
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.heads_over_cp import attend_by_heads, head_parts
-from tracer.proof.replay.kv_store import keep_kv
-from tracer.proof.replay.maths import Partial, attend, merge, merge_without_weights, rms_norm
+from tracer.proof.replay.layer import grouped_attention, latent_attention
+from tracer.proof.replay.layer.heads_over_cp import attend_by_heads, head_parts
+from tracer.proof.replay.layer.kv_store import keep_kv
+from tracer.proof.replay.layer.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.run import SUMS
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
+    from tracer.proof.replay.layer.maths import IntArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import IntArray
     from tracer.proof.replay.run import Run
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
-from tracer.runs.intervals import Intervals
-from tracer.runs.op_names import kind_of
-from tracer.runs.recording import MAX_RANKS, Group, Op, OpKind, OpState, Shape, Timeline
+from tracer.runs.reading.intervals import Intervals
+from tracer.runs.reading.op_names import kind_of
+from tracer.runs.reading.recording import MAX_RANKS, Group, Op, OpKind, OpState, Shape, Timeline
 
 EVENTS = "traceEvents"
 KEYS = frozenset({EVENTS, "distributedInfo", "deviceProperties"})

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.maths import rope
+from tracer.proof.replay.layer.maths import rope
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
 
 WHY = "cut the heads"
 

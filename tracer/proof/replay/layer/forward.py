@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tracer.proof.replay.attention import attention_block
-from tracer.proof.replay.decode_attention import decode_attention_block
-from tracer.proof.replay.ends import land_and_embed, lm_head, pass_on
-from tracer.proof.replay.experts import dense_block
-from tracer.proof.replay.moe import moe_block
-from tracer.proof.replay.rows import MissingRowError
-from tracer.proof.replay.sharded_weights import gather_unit, note_gathers
-from tracer.proof.replay.shards import stage_layers
+from tracer.proof.replay.layer.attention import attention_block
+from tracer.proof.replay.layer.decode_attention import decode_attention_block
+from tracer.proof.replay.layer.ends import land_and_embed, lm_head, pass_on
+from tracer.proof.replay.layer.experts import dense_block
+from tracer.proof.replay.layer.moe import moe_block
+from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
+from tracer.proof.replay.layer.shards import stage_layers
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.memory.kv import cut_heads
-from tracer.proof.replay import grouped_attention, latent_attention
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.kv_store import keep_kv, kept_kv
-from tracer.proof.replay.maths import Partial, attend, merge, merge_without_weights
+from tracer.proof.replay.layer import grouped_attention, latent_attention
+from tracer.proof.replay.layer.kv_store import keep_kv, kept_kv
+from tracer.proof.replay.layer.maths import Partial, attend, merge, merge_without_weights
 from tracer.proof.replay.sent import Place
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.run import Parcel, Run
 
 

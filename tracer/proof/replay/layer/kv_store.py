@@ -13,15 +13,15 @@ import numpy as np
 from tracer.memory.kv import kv_dcp, stored_heads
 from tracer.memory.kv_owners import kv_owners
 from tracer.model.dtype import BYTES
-from tracer.proof.replay.rows import Rows
+from tracer.proof.replay.layer.rows import Rows
 from tracer.serving.kv_pieces import kv_pieces
 from tracer.serving.pools import Pools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.run import Run
     from tracer.scenario.scenario import Scenario
     from tracer.serving.kv_pieces import KvPiece

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.proof.replay.experts import Jobs, merged_shared, normed_rows, run_jobs, shared_block, slices_of
-from tracer.proof.replay.gates import gate, source_rows
-from tracer.proof.replay.moe_by_tokens import experts_by_tokens
+from tracer.proof.replay.layer.experts import (
+    Jobs,
+    merged_shared,
+    normed_rows,
+    run_jobs,
+    shared_block,
+    slices_of,
+)
+from tracer.proof.replay.layer.gates import gate, source_rows
+from tracer.proof.replay.layer.moe_by_tokens import experts_by_tokens
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
+from tracer.proof.replay.layer.shards import expert_name
 from tracer.proof.replay.run import SUMS
 from tracer.proof.replay.sent import Place, Pulled
-from tracer.proof.replay.sharded_weights import gather_unit, note_gathers
-from tracer.proof.replay.shards import expert_name
 from tracer.scenario.plan import Contract, SharedTp
 from tracer.trip.hop import HopKind, Part, Role
 from tracer.trip.hops.ep import experts_by_owner
 
 if TYPE_CHECKING:
-    from tracer.proof.replay.rows import Gates
+    from tracer.proof.replay.layer.rows import Gates
     from tracer.proof.replay.run import Run
     from tracer.trip.hop import Where
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tracer.runs.dtypes import NCCL_DTYPES
-from tracer.runs.op_names import kind_of
-from tracer.runs.recording import MAX_RANKS, Group, Link, Op, OpKind, OpState
+from tracer.runs.reading.dtypes import NCCL_DTYPES
+from tracer.runs.reading.op_names import kind_of
+from tracer.runs.reading.recording import MAX_RANKS, Group, Link, Op, OpKind, OpState
 
 MAX_LINE_CHARS = 1 << 16
 MAX_OPS = 5_000_000

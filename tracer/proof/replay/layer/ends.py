@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.maths import rms_norm
+from tracer.proof.replay.layer.maths import rms_norm
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.run import SUMS, stepped
 from tracer.proof.replay.sent import Place
-from tracer.proof.replay.sharded_weights import gather_unit, note_gathers
 from tracer.scenario.plan import Embedding
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
     from tracer.proof.replay.run import Run
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.maths import rms_norm, rope
+from tracer.proof.replay.layer.maths import rms_norm, rope
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
 
 WHY = "cut the heads"
 

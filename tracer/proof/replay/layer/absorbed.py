@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.proof.replay.grouped_attention import open_kv
+from tracer.proof.replay.layer.grouped_attention import open_kv
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
     from tracer.proof.replay.checkpoint import Checkpoint
-    from tracer.proof.replay.maths import FloatArray
+    from tracer.proof.replay.layer.maths import FloatArray
 
 WHY = "cut the heads"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.proof.replay.checkpoint import Checkpoint
-from tracer.proof.replay.maths import FloatArray
+from tracer.proof.replay.layer.maths import FloatArray
 from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.memory.kv import kv_cp, shard_peers
-from tracer.proof.replay import grouped_attention, latent_attention
-from tracer.proof.replay.absorbed import (
+from tracer.proof.replay.faults import Fault
+from tracer.proof.replay.layer import grouped_attention, latent_attention
+from tracer.proof.replay.layer.absorbed import (
     heads_of_output,
     keys_and_values,
     output_width,
     queries_to_send,
     query_width,
 )
-from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.heads_over_cp import attend_by_heads, head_parts
-from tracer.proof.replay.kv_store import keep_kv, kept_kv
+from tracer.proof.replay.layer.heads_over_cp import attend_by_heads, head_parts
+from tracer.proof.replay.layer.kv_store import keep_kv, kept_kv
+from tracer.proof.replay.layer.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.machine import Machine
-from tracer.proof.replay.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.run import SUMS, stepped
 from tracer.proof.replay.sent import Ledger, Place
 from tracer.scenario.plan import DecodeAttention
@@ -35,9 +35,9 @@ from tracer.trip.hops.cp import attention_way
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.rows import Rows
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray, IntArray
-    from tracer.proof.replay.rows import Rows
     from tracer.proof.replay.run import Parcel, Run
 
     KeyOf = Callable[[int, int, int], int]

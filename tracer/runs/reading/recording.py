@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from math import prod
 
-from tracer.runs.dtypes import bytes_of
-from tracer.runs.intervals import Intervals
+from tracer.runs.reading.dtypes import bytes_of
+from tracer.runs.reading.intervals import Intervals
 
 MAX_RANKS = 1 << 20
 """More ranks than this are refused: no job is that large, and tables by rank must fit in memory."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tracer.runs.op_names import kind_of, peer_of
-from tracer.runs.recording import MAX_RANKS, Group, Op, OpKind, OpState, Progress, Shape
+from tracer.runs.reading.op_names import kind_of, peer_of
+from tracer.runs.reading.recording import MAX_RANKS, Group, Op, OpKind, OpState, Progress, Shape
 
 ENTRIES = "entries"
 KEYS = frozenset({ENTRIES, "pg_config", "pg_status"})

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.model.routers import Router, sigmoid
-from tracer.proof.replay.maths import rms_norm, swiglu
-from tracer.proof.replay.rows import Rows
+from tracer.proof.replay.layer.maths import rms_norm, swiglu
+from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.run import SUMS
 from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
     from tracer.proof.replay.checkpoint import Checkpoint
+    from tracer.proof.replay.layer.maths import FloatArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray
     from tracer.proof.replay.run import Run
 
 

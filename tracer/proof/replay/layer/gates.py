@@ -8,12 +8,12 @@ import numpy as np
 
 from tracer.model.routers import Router, choice_scores, route, scaled, sigmoid, weigh
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.rows import Gates
+from tracer.proof.replay.layer.rows import Gates
 from tracer.trip.hops.moves import moe_sources, tp_ranks
 
 if TYPE_CHECKING:
+    from tracer.proof.replay.layer.maths import IntArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import IntArray
     from tracer.proof.replay.run import Run
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tracer.proof.replay.experts import Jobs, merged_shared, run_jobs, slices_of
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.gates import gate, source_rows
-from tracer.proof.replay.rows import Rows
+from tracer.proof.replay.layer.experts import Jobs, merged_shared, run_jobs, slices_of
+from tracer.proof.replay.layer.gates import gate, source_rows
+from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.run import Parcel, stepped
 from tracer.proof.replay.sent import Place
 from tracer.scenario.plan import Contract, DispatchMode, SharedTp, Sp
@@ -27,8 +27,8 @@ from tracer.trip.hops.routes import expert_messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tracer.proof.replay.layer.maths import FloatArray
     from tracer.proof.replay.machine import Gpu
-    from tracer.proof.replay.maths import FloatArray
     from tracer.proof.replay.run import Run
     from tracer.trip.itinerary import HopBuilder
 
