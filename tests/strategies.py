@@ -101,6 +101,8 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
     merges = contract == "tp" or (contract == "ag_rs" and mesh.get("ep", 1) * mesh.get("etp", 1) == stage)
     _choose(draw, mesh, "shared_tp", [False, True, "own", *(["merged"] if merges else [])])
+    if mesh.get("shared_tp") in (True, "own"):
+        _choose(draw, mesh, "shared_overlap", [False, True])
     _shards(draw, mesh, sizes, stage)
     if draw(st.booleans(), label="dense_tp=1"):
         mesh["dense_tp"] = 1

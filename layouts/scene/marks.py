@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.scene import Marks
 from tracer.memory.kv import heads_peers, kv_tps
 from tracer.scenario.plan import Sp
-from tracer.trip.hop import WEIGHT_KINDS, HopKind, Part, Role
+from tracer.trip.hop import METADATA_KINDS, WEIGHT_KINDS, HopKind, Part, Role
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -82,7 +82,7 @@ class _Places:
             return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
             return self.rest(hop.stage + 1)
-        if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS:
+        if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
             return dots
         return self.rest(hop.stage)
 

@@ -151,8 +151,18 @@ class _Walker:
         contract = self.options.get("contract", "ep")
         if shards.gathers(self.scenario):
             self.gather("experts", self.expert_gpus())
-        if self.options.get("shared_tp") in (True, "own") and self.scenario["model"].get("shared_experts"):
+        own = self.options.get("shared_tp") in (True, "own") and self.scenario["model"].get("shared_experts")
+        around = own and self.options.get("shared_overlap", False) and self.tp > 1
+        if own and not around:
             self.sliced_block()
+        if around and self.sp == "megatron":
+            self.gather_row()
+        self.routed(contract)
+        if around:
+            self.sum_partials()
+
+    def routed(self, contract: str) -> None:
+        """The routed experts, by contract."""
         if contract == "tp":
             self.sliced_block()
             return

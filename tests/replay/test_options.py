@@ -46,6 +46,8 @@ def test_low_latency(sp: str) -> None:
         {"embedding": "vocab_parallel", "sp": "off"},
         {"shared_tp": True},
         {"shared_tp": True, "sp": "off"},
+        {"shared_tp": "own", "shared_overlap": True},
+        {"shared_tp": "own", "shared_overlap": True, "sp": "off", "contract": "ag_rs"},
         {"shared_tp": "merged", "contract": "tp", "ep": 1},
         {"shared_tp": "merged", "contract": "tp", "ep": 1, "sp": "off"},
         {"shared_tp": "merged", "contract": "ag_rs"},

@@ -125,6 +125,8 @@ class Plan:
 
     A word may be given as text; it is kept as the member of its enum. ``dense_tp`` is None for the mesh's
     tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly.
+    ``shared_overlap`` gathers a shared expert's rows before dispatch and sums them after combine (Megatron's
+    ``--moe-shared-expert-overlap``); ``routing_metadata`` counts exchanges of counts and probabilities.
     ``weight_shard_size`` are the ranks of an HSDP shard group, ``weight_keep`` keeps gathered weights for
     backward instead of dropping them after use. ``shared_tp`` is read from true and false too, as ``own``
     and ``whole``.
@@ -145,6 +147,8 @@ class Plan:
     dense_tp: int | None = None
     shared_tp: SharedTp = SharedTp.WHOLE
     shared_routed: bool = False
+    shared_overlap: bool = False
+    routing_metadata: bool = False
     weight_shard: WeightSharding = WeightSharding.NONE
     weight_shard_size: int | None = None
     weight_keep: bool = False
@@ -161,8 +165,25 @@ class Plan:
             object.__setattr__(self, "shared_tp", SharedTp.OWN if self.shared_tp else SharedTp.WHOLE)
         for name, words in CHOICES.items():
             object.__setattr__(self, name, word_of(f"mesh.{name}", getattr(self, name), words))
-        if not isinstance(self.shared_routed, bool):
-            raise ConfigError("mesh.shared_routed", self.shared_routed, "must be true or false", "try false")
+        for name in ("shared_routed", "shared_overlap", "routing_metadata"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
+        if self.shared_overlap and self.shared_tp is not SharedTp.OWN:
+            raise ConfigError(
+                "mesh.shared_overlap",
+                True,
+                "runs a shared expert's own hops around the dispatch, and "
+                f"shared_tp = {str(self.shared_tp)!r} has none",
+                "drop it, or say shared_tp = 'own'",
+            )
+        direct = self.contract is Contract.EP and self.dispatch is DispatchMode.LOW_LATENCY
+        if self.routing_metadata and not direct:
+            raise ConfigError(
+                "mesh.routing_metadata",
+                True,
+                "counts what an all-to-all exchanges besides rows: contract 'ep' with dispatch 'low_latency'",
+                "say both, or drop it",
+            )
         if self.shared_routed and self.slices_shared:
             raise ConfigError(
                 "mesh.shared_tp",

@@ -32,6 +32,8 @@ PLAN_KEYS = (
     "dense_tp",
     "shared_tp",
     "shared_routed",
+    "shared_overlap",
+    "routing_metadata",
     "weight_shard",
     "weight_shard_size",
     "weight_keep",

@@ -37,6 +37,9 @@ class HopKind(StrEnum):
     KV_EXCHANGE = "kv_exchange", "cp", "cp", "KV", "Exchange K/V"
     REDUCE_SCATTER = "reduce_scatter", "tp", "tp", "RS", "Reduce-scatter"
     ALL_REDUCE = "all_reduce", "tp", "tp", "AR", "All-reduce"
+    COUNTS_REDUCE = "counts_reduce", "tp", "rest", "CR", "Sum experts' counts"
+    COUNTS_GATHER = "counts_gather", "ep", "rest", "CG", "Gather experts' counts"
+    PROBS_DISPATCH = "probs_dispatch", "ep", "rest", "PD", "Dispatch probabilities"
     DISPATCH = "dispatch", "ep", "ep", "D", "Dispatch to experts"
     COMBINE = "combine", "ep", "ep", "C", "Combine experts' outputs"
     PP_SEND = "pp_send", "pp", "pp", "PP", "Send to the next stage"
@@ -65,6 +68,7 @@ class Role(StrEnum):
     QUERY = "query"
     OUTPUT = "output"
     WEIGHTS = "weights"
+    METADATA = "metadata"
 
 
 class Part(StrEnum):
@@ -81,6 +85,8 @@ class Part(StrEnum):
     TRANSFER = "transfer"
 
 
+METADATA_KINDS = frozenset({HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH})
+"""Kinds of ``routing_metadata``: what routing exchanges besides rows."""
 WEIGHT_KINDS = frozenset({HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER})
 """Kinds that bring weights to the token: they touch no GPU, cross nothing, and are tallied apart."""
 QUIET_KINDS = frozenset({HopKind.LAND, *WEIGHT_KINDS})

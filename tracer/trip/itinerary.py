@@ -151,9 +151,27 @@ def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
             yield from _split_matmul(scenario, replace(where, part=Part.FFN))
         return
     yield from _gathered(scenario, replace(where, part=Part.MOE))
-    if scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN:
-        yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
-    yield from _moe(scenario, replace(where, part=Part.MOE))
+    moe, shared = replace(where, part=Part.MOE), replace(where, part=Part.SHARED)
+    own = scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN and _tp(scenario) > 1
+    around = own and scenario.plan.shared_overlap
+    if own and not around:
+        yield from _split_matmul(scenario, shared)
+    yield from _routing_counts(scenario, moe)
+    if around and _split_tokens(scenario):
+        yield hops.all_gather, shared
+    yield from _moe(scenario, moe)
+    if around:
+        yield _sum(scenario), shared
+
+
+def _routing_counts(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """Counts of rows per expert, where what routing exchanges is asked for."""
+    if not scenario.plan.routing_metadata:
+        return
+    if scenario.mesh.replica_size > 1:
+        yield hops.counts_reduce, where
+    if scenario.mesh.dispatch_size > 1:
+        yield hops.counts_gather, where
 
 
 def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -167,6 +185,8 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
             yield hops.weight_pull, where
         else:
             yield hops.dispatch, where
+            if scenario.plan.routing_metadata:
+                yield hops.probs_dispatch, where
             yield hops.combine, where
     if scenario.plan.sp is Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
         yield hops.all_gather, where
@@ -203,6 +223,8 @@ def check_length(scenario: Scenario) -> None:
     layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
     sizes = shard_sizes(scenario.plan, mesh)
     layer += tp * (sizes.dense - 1) + (picks * mesh.etp * (sizes.experts - 1) if model.experts else 0)
+    if scenario.plan.routing_metadata and model.experts:
+        layer += 2 * mesh.replica_size + sources * (group + picks * mesh.etp)
     if scenario.plan.contract is Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:

@@ -42,6 +42,7 @@ FLAGS = (
     Flag("decoder_first_pipeline_num_layers", ("--decoder-first-pipeline-num-layers",)),
     Flag("decoder_last_pipeline_num_layers", ("--decoder-last-pipeline-num-layers",)),
     Flag("pipeline_model_parallel_layout", ("--pipeline-model-parallel-layout",), Kind.TEXT),
+    Flag("moe_shared_expert_overlap", ("--moe-shared-expert-overlap",), Kind.SWITCH, False),
     Flag("use_distributed_optimizer", ("--use-distributed-optimizer",), Kind.SWITCH, False),
     Flag("use_megatron_fsdp", ("--use-megatron-fsdp", "--use-custom-fsdp"), Kind.SWITCH, False),
     Flag("use_torch_fsdp2", ("--use-torch-fsdp2",), Kind.SWITCH, False),

@@ -74,7 +74,7 @@ def read(request: Request) -> Reading:
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
         _groups(settings, dense, expert),
         _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
-        | shared_expert(request, tp, "own")  # SharedExpertMLP gathers and sums over TP as any MLP
+        | _shared(request, tp)
         | _sharding(settings, dp * cp)
         | _stages(request, pp),
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
@@ -182,6 +182,13 @@ def _split(grid: RankGrid, axis: str, parts: dict[str, int]) -> RankGrid:
 
 
 _STRATEGIES = {"optim": "zero1", "optim_grads": "zero2", "optim_grads_params": "fsdp"}
+
+
+def _shared(request: Request, tp: int) -> dict[str, object]:
+    """SharedExpertMLP gathers and sums over TP as any MLP; overlapped, around the dispatch."""
+    own = shared_expert(request, tp, "own")
+    overlaps = own and request.settings.on("moe_shared_expert_overlap")
+    return own | ({"shared_overlap": True} if overlaps else {})
 
 
 def _sharding(settings: Settings, ranks: int) -> dict[str, object]:

@@ -92,6 +92,9 @@ def start(
     """
     if scenario.phase is not Phase.PREFILL:
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
+    if scenario.plan.routing_metadata:
+        rule = "is no rows: arrays cannot prove its bytes"
+        raise ConfigError("mesh.routing_metadata", True, rule, "leave it out of a replay")
     scenario = shrink(scenario) if tiny else scenario
     checked = check_fault(scenario, fault)
     check_size(scenario)

@@ -5,6 +5,7 @@ from tracer.trip.hops.ep import combine, dispatch, weight_pull
 from tracer.trip.hops.gathers import weight_gather
 from tracer.trip.hops.heads import heads_gather, heads_scatter
 from tracer.trip.hops.pp import land, pp_send
+from tracer.trip.hops.routing import counts_gather, counts_reduce, probs_dispatch
 from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
 
 SAME_IN_EVERY_LAYER = frozenset(
@@ -26,6 +27,8 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "combine",
+    "counts_gather",
+    "counts_reduce",
     "dispatch",
     "head_copy",
     "heads_gather",
@@ -35,6 +38,7 @@ __all__ = [
     "logits_gather",
     "partials_return",
     "pp_send",
+    "probs_dispatch",
     "query_send",
     "reduce_scatter",
     "weight_gather",

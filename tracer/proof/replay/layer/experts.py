@@ -87,9 +87,14 @@ def dense_block(run: Run, layer: int) -> None:
 
 
 def shared_block(run: Run, layer: int) -> None:
-    """The shared expert's outputs, ``shared`` ``[rows, hidden]``."""
+    """The shared expert's outputs, ``shared`` ``[rows, hidden]``: partial sums until :func:`sum_shared`."""
     normed_rows(run, layer, "x_shared")
-    gated_block(run, layer, Part.SHARED, "shared", "x_shared", "shared")
+    run_gated(run, layer, Part.SHARED, "shared", "x_shared", "shared")
+
+
+def sum_shared(run: Run, layer: int) -> None:
+    """Sum the shared expert's outputs over TP where it is sliced, and gate them."""
+    run.hop(layer, Part.SHARED, SUMS, "shared")
     if run.scenario.model.shared_gate:
         for gpu in run.gpus_of_layer(layer):
             keys = gpu.held("hidden").keys
@@ -111,9 +116,14 @@ def merged_shared(run: Run, gpu: Gpu, layer: int, rows: FloatArray) -> FloatArra
 
 def gated_block(run: Run, layer: int, part: Part, name: str, source: str, result: str) -> None:
     """One gated block on each GPU's slice of it, gathered before and summed after as the plan says."""
+    run_gated(run, layer, part, name, source, result)
+    run.hop(layer, part, SUMS, result)
+
+
+def run_gated(run: Run, layer: int, part: Part, name: str, source: str, result: str) -> None:
+    """Gather rows where the plan says so, and run each GPU's slice on them."""
     run.hop(layer, part, (HopKind.ALL_GATHER,), source)
     for gpu in run.gpus_of_layer(layer):
         rows = gpu.rows[source]
         matrices = [gpu.weights[f"{layer}.{name}.{matrix}"] for matrix in ("gate", "up", "down")]
         run.put(gpu, result, rows.keys, swiglu(rows.values, *matrices))
-    run.hop(layer, part, SUMS, result)

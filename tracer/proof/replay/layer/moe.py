@@ -15,6 +15,7 @@ from tracer.proof.replay.layer.experts import (
     run_jobs,
     shared_block,
     slices_of,
+    sum_shared,
 )
 from tracer.proof.replay.layer.gates import gate, source_rows
 from tracer.proof.replay.layer.moe_by_tokens import experts_by_tokens
@@ -125,8 +126,12 @@ def moe_block(run: Run, layer: int) -> None:
     shared = run.scenario.model.shared_experts > 0 and not plan.shared_routed and not merged
     if shared:
         shared_block(run, layer)
+        if not plan.shared_overlap:
+            sum_shared(run, layer)
     normed_rows(run, layer, "x")
     BY_CONTRACT[Contract(run.scenario.plan.contract)](run, layer)
+    if shared and plan.shared_overlap:
+        sum_shared(run, layer)
     for gpu in run.gpus_of_layer(layer):
         run.add_to_hidden(gpu, "moe")
         if shared:
