@@ -28,6 +28,7 @@ COMMANDS = {
     "kv": "app.commands.decode.kv:kv_command",
     "ledger": "app.commands.ledger:ledger_command",
     "lockstep": "app.commands.decode.lockstep:lockstep_command",
+    "model": "app.commands.model:model_command",
     "orders": "app.commands.cost.orders:orders_command",
     "phases": "app.commands.decode.phases:phases_command",
     "presets": "app.commands.presets:presets_command",

@@ -61,7 +61,7 @@ PAGES = (
         "Time",
         "/time",
         "app.reports.time.time:time_report_blocks",
-        ("timed", "tokens", "micro_batches", "hardware", "profile"),
+        ("timed", "tokens", "micro_batches", "hardware", "rates", "profile"),
     ),
     Page("Roofline", "/roofline", "app.reports.roofline:roofline_report", ("hardware", "tokens")),
     Page("Decode", "/decode", "app.reports.decode.decode:decode_report", ("decode", "loads")),

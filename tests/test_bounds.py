@@ -87,7 +87,19 @@ LINES = {
     "lockstep": ("lockstep", "--loads", "1,2"), "time": ("time",), "svg": ("export", "--to", "a.svg"),
     "census": ("census", "--tokens", "20"), "landed": ("census",),
 }  # fmt: skip
-OTHERS = {"app", "compare", "completion", "diff", "eplb", "from", "ledger", "presets", "replay", "run"}
+OTHERS = {
+    "app",
+    "compare",
+    "completion",
+    "diff",
+    "eplb",
+    "from",
+    "ledger",
+    "model",
+    "presets",
+    "replay",
+    "run",
+}
 
 
 @pytest.fixture(scope="module")

@@ -72,8 +72,13 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
         ("deepseek_v3", {"model_type": ["deepseek_v3"]}, "config.model_type=.* must name a family"),
         (
             "deepseek_v3",
-            {"model_type": "deepseek_v9"},
-            "is not a family this reader knows; did you mean 'deepseek_v3",
+            {"model_type": "deepseek_v9", "architectures": None, "hc_mult": 4},
+            "config.model_type='deepseek_v9' is not a family this reader knows, and its key 'hc_mult' names",
+        ),
+        (
+            "llama",
+            {"model_type": "lama", "architectures": None, "hidden_act": "gelu"},
+            "hidden_act='gelu' does not say whether the FFN is gated",
         ),
         (
             "deepseek_v3",
@@ -93,7 +98,6 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
             {"scoring_func": "sqrtsoftplus"},
             "config.scoring_func='sqrtsoftplus' is not one this reader",
         ),
-        ("deepseek_v3", {"scoring_func": MISSING}, "config.scoring_func=None is needed"),
         (
             "deepseek_v3",
             {"topk_method": "greedy"},
@@ -206,7 +210,13 @@ def test_a_config_that_is_no_table(config: object) -> None:
     [
         ([], r"quantization_config=\[\] must be a table"),
         ({}, "quantization_config.quant_method=None is needed"),
-        ({"quant_method": "awq"}, "quantization_config.quant_method='awq' is not one this reader knows"),
+        ({"quant_method": "aqlm"}, "quantization_config.quant_method='aqlm' is not one this reader knows"),
+        ({"quant_method": "awq", "bits": 3}, "quantization_config.bits=3 with groups of 128 is not a format"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4_SVD"}, "quant_algo='NVFP4_SVD' is a format this"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 3}}}},
+            "config_groups.g.weights='a group' is 3 bits of type 'int'",
+        ),
         ({"quant_method": ["fp8"]}, r"quantization_config.quant_method=\['fp8'\] must be a text"),
         (
             {"quant_method": "fp8", "fmt": "e5m2"},
@@ -219,12 +229,16 @@ def test_a_config_that_is_no_table(config: object) -> None:
         ({"quant_method": "fp8", "weight_block_size": "128"}, "weight_block_size='128' is not a block size"),
         ({"quant_method": "fp8", "ignored_layers": "all"}, "ignored_layers='all' must be a list of texts"),
         (
-            {"quant_method": "fp8", "modules_to_not_convert": ["model.layers.3.self_attn"]},
-            "modules_to_not_convert='model.layers.3.self_attn' has .* cannot match to one whole part",
+            {"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]},
+            r"quantization_config=.* repeats a group, which",
         ),
         (
-            {"quant_method": "mxfp4", "modules_to_not_convert": ["vision"]},
-            "modules_to_not_convert='vision' has",
+            {"quant_method": "fp8", "modules_to_not_convert": ["re:*a"]},
+            r"quantization_config=.* is no regular expression",
+        ),
+        (
+            {"quant_method": "fp8", "modules_to_not_convert": ["*" * 9]},
+            r"quantization_config=.* repeats more than 4 times",
         ),
     ],
 )

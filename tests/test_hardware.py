@@ -56,7 +56,7 @@ def test_an_nvl72_island_is_18_nodes() -> None:
 @pytest.mark.parametrize(
     ("name", "figure"),
     [
-        ("h800", "bf16_flops"),
+        ("h800", "fp8_flops"),
         ("a100", "hbm_bytes"),
         ("mi300x", "nvlink_bytes_per_s"),
         ("gb300-nvl72", "ib_bytes_per_s"),

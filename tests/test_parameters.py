@@ -12,25 +12,37 @@ from model_configs import PATTERNS, Table, configs, stored_data
 
 from tracer.errors import ConfigError
 from tracer.model.configs import model_preset, model_preset_names, read_config
+from tracer.model.layers import HeadAttention, LatentAttention, MoeFfn
 from tracer.model.parameters import count_parameters, expert_bytes, expert_parameters
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import WeightPart
+from tracer.model.weights import WeightPart, weight_matrices
 
 TOTALS: dict[str, dict[str, int]] = stored_data("model_totals")["models"]
 GIB = 2**30
 
 
 def test_every_model_that_ships_has_a_checked_total() -> None:
-    assert sorted(TOTALS) == list(model_preset_names())
+    assert sorted([*TOTALS, *stored_data("current_models")["models"]]) == list(model_preset_names())
 
 
 @pytest.mark.parametrize("name", sorted(TOTALS))
 def test_totals_of_the_models_that_ship(name: str) -> None:
     spec, checked = model_preset(name), TOTALS[name]
     count = count_parameters(spec)
-    assert count.total == checked["total_params_no_bias_no_mtp"]
-    assert count.active == checked["active_params_incl_embed_and_head"]
+    assert count.total == checked["total_params"]
+    small = [
+        each
+        for each in weight_matrices(spec)
+        if each.part in (WeightPart.BIASES, WeightPart.INDEXER)
+        or each.name in ("q_norm", "k_norm", "index_k_norm")
+    ]
+    total, active = (
+        sum(each.copies * each.elements for each in small),
+        sum(each.used * each.elements for each in small),
+    )
+    assert count.total - total == checked["total_params_no_bias_no_mtp"]
+    assert count.active - active == checked["active_params_incl_embed_and_head"]
     assert spec.moe_layers == checked["moe_layers"]
     assert spec.kv_values_per_token == checked["kv_values_per_token_per_layer"]
     assert spec.layers * spec.kv_values_per_token * 2 == checked["kv_bytes_per_token_bf16"]
@@ -121,8 +133,8 @@ def test_a_tied_head_is_counted_once() -> None:
 
 def test_print_shows_the_table_and_what_is_left_out() -> None:
     text = str(count_parameters(model_preset("deepseek-v3.2")))
-    assert "671,026,404,352" in text
-    assert "left out: biases, q/k norms; the sparse-attention indexer (64 heads of 128)" in text
+    assert "671,877,929,216" in text
+    assert "left out: 1 multi-token-prediction layer(s)" in text
 
 
 @pytest.mark.parametrize("field", ["vocab", "hidden", "heads", "dense_hidden", "expert_hidden", "top_k"])
@@ -147,14 +159,27 @@ def plain_count(spec: ModelSpec) -> tuple[int, int]:
             r, q = spec.kv_lora_rank, spec.q_lora_rank
             here += (d * q + q + q * h * (nope + rope)) if q else d * h * (nope + rope)
             here += d * (r + rope) + r + r * h * (nope + v) + h * v * d
+            mixer = spec.kind_of(layer).attention
+            assert isinstance(mixer, LatentAttention)
+            heads, width = mixer.index_heads, mixer.index_dim
+            here += heads and heads * width * (q or d) + width * d + heads * d + 2 * width
         else:
-            here += 2 * d * h * (spec.head_dim or 0) + 2 * d * (spec.kv_heads or 0) * (spec.head_dim or 0)
+            size, kv = spec.head_dim or 0, spec.kv_heads or 0
+            here += 2 * d * h * size + 2 * d * kv * size
+            mixer = spec.kind_of(layer).attention
+            assert isinstance(mixer, HeadAttention)
+            here += 2 * size * (mixer.qk_norm == "head") + (h + 2 * kv) * size * mixer.qkv_bias
+            here += d * mixer.out_bias + h * mixer.sinks
         routed = picked = 0
         if spec.is_moe(layer):
             one = 3 * d * (spec.expert_hidden or 0)
             here += (
                 d * (spec.experts or 0) + 3 * d * (spec.shared_hidden or 0) + (d if spec.shared_gate else 0)
             )
+            part = spec.kind_of(layer).feed_forward
+            assert isinstance(part, MoeFfn)
+            here += (spec.experts or 0) * part.router_bias
+            one += (2 * (spec.expert_hidden or 0) + d) * part.bias
             routed, picked = (spec.experts or 0) * one, (spec.top_k or 0) * one
         else:
             here += 3 * d * (spec.dense_hidden or 0)
@@ -179,6 +204,8 @@ def test_random_configs_count_as_the_plain_loop_does(config: Table) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_counts_grow_with_every_size(config: Table) -> None:
     spec = read_config(config).spec
+    if spec.layer_kinds:
+        return
     before = count_parameters(spec)
     for field in ("layers", "vocab", "dense_hidden", "expert_hidden", "kv_lora_rank", "v_head_dim"):
         value = getattr(spec, field)
@@ -195,7 +222,7 @@ def test_counts_grow_with_every_size(config: Table) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_more_experts_cost_a_token_only_their_router_rows(config: Table) -> None:
     spec = read_config(config).spec
-    if not spec.moe_layers or spec.experts is None:
+    if not spec.moe_layers or spec.experts is None or spec.layer_kinds:
         return
     groups = math.lcm(spec.experts, spec.expert_groups or 1) // spec.experts
     more = dataclasses.replace(spec, experts=spec.experts + (spec.expert_groups or 1) * groups)

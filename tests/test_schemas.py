@@ -57,6 +57,8 @@ COMMANDS = [
     ("orders", "orders six-cuts"),
     ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
     ("fits", "fits six-cuts"),
+    ("model", "model deepseek-v3.2 --kv fp8"),
+    ("model", "model nemotron-3-nano-30b-a3b"),
     ("rank", "rank six-cuts-decode 11"),
     ("estimate", "time gemm --m 64 --n 4096 --k 4096"),
     ("estimate", "time collective all_reduce --bytes 1MiB --gpus 16 --nodes 2"),

@@ -19,9 +19,9 @@ from flask.testing import FlaskClient
 from app.cli import tokentrip
 from app.exports.formats import FORMATS
 from app.query.address import flatten
+from app.reports.flags import MAX_BYTES
 from app.server import create_server
 from app.web.api import BUILDERS, MAX_BODY_BYTES
-from app.web.uploads import MAX_BYTES
 from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
 from tracer.scenario.read import parse_text

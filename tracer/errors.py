@@ -17,6 +17,8 @@ MAX_SIZE = 10**9
 """The largest size that a file or a flag may state: a count of layers, of GPUs, of rows."""
 
 _TRIED = 10_000
+MAX_QUOTED = 1_000
+"""Characters of a text that an error quotes."""
 _LARGEST = sys.float_info.max
 
 
@@ -39,11 +41,12 @@ class ConfigError(ValueError):
 
 
 def _shown(value: object) -> str:
-    """``repr`` of the value, cut where it would drown the message."""
+    """``repr`` of the value, cut where it would drown the message; what was typed stands whole for longer."""
     if isinstance(value, int) and value.bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
     text = repr(str(value) if isinstance(value, StrEnum) else value)
-    return text if len(text) <= 120 else f"{text[:117]}..."
+    most = MAX_QUOTED if isinstance(value, str) else 120
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def nearest(name: str, known: list[str]) -> str:

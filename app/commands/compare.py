@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from app.commands.common.tables import json_option, print_json
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
+    from tracer.timing.pass_verdict import PassVerdict
 
 
 @click.command("compare")
@@ -31,8 +37,22 @@ def compare_command(a: str, b: str, overrides: tuple[str, ...], as_json: bool) -
     from app.commands.common.scenario_source import read_scenario
     from tracer.trip.compare import compare_scenarios
 
-    compared = compare_scenarios(read_scenario(a, {}, ()), read_scenario(b, {}, overrides))
+    one, other = read_scenario(a, {}, ()), read_scenario(b, {}, overrides)
+    compared, passes = compare_scenarios(one, other), _passes(one, other)
     if as_json:
-        print_json(compared.to_dict())
+        print_json(compared.to_dict() | {"pass": passes and passes.to_dict()})
     else:
         click.echo(str(compared))
+        if passes is not None:
+            click.echo(f"\n{passes}")
+
+
+def _passes(a: Scenario, b: Scenario) -> PassVerdict | None:
+    """Both passes timed; None where a size or a rate that is needed is not stated."""
+    from tracer.errors import ConfigError
+    from tracer.timing.pass_verdict import compare_passes
+
+    try:
+        return compare_passes(a, b)
+    except ConfigError:
+        return None

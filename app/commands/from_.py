@@ -58,6 +58,7 @@ class _Given:
 @click.option("--gpus-per-node", type=int, help="GPUs of a node [the launcher's count, else 8].")
 @click.option("--framework-version", "version", help="Version, where the layout changed with it (1.1.0).")
 @click.option("--model", help="config.json, or the name of a model that ships: places experts, checks heads.")
+@click.option("--hardware", help="A GPU of tokentrip (h100): what fits needs of a saved scenario.")
 @click.option("--file", type=click.Path(path_type=Path), help="The framework's own file, beside its flags.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable that nothing sets.")
 @click.option("--role", help="Of several meshes, the one to show and save (prefill, actor).")
@@ -73,6 +74,7 @@ def from_command(
     gpus_per_node: int | None,
     version: str | None,
     model: str | None,
+    hardware: str | None,
     file: Path | None,
     settings: tuple[str, ...],
     role: str | None,
@@ -102,7 +104,7 @@ def from_command(
     launch, tables = _read(given, context.meta.get("tokentrip.launch", ()), file, _settings(settings))
     from app.commands.common.model_source import read_model
 
-    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables)
+    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables, hardware)
     meshes = _of_role(meshes_of(launch, asked), role)
     if save is not None:
         _save(save, _only(meshes).layout.scenario)

@@ -95,17 +95,17 @@ def roofline() -> Lesson:
 def overlap() -> Lesson:
     """Two batches that hide each other's communication, and what the split costs."""
     scenario = scenario_of(SIX)
-    report = time_report(scenario, tokens=PASS)
+    report = time_report(scenario, tokens=PASS, rates="peak")
     found = report.overlap
-    small = time_report(scenario.with_phase(Phase.DECODE)).overlap
+    small = time_report(scenario.with_phase(Phase.DECODE), rates="peak").overlap
     if found is None or small is None:
         raise RuntimeError("the reference trip can be overlapped")
     trip, hop = report.trip, find_hop(report.trip, "dispatch", 1)
     share = found.communication_seconds / (found.communication_seconds + found.compute_seconds)
     read = (
-        f"In a pass of {PASS:,} tokens a replica, {share:.0%} of a MoE layer's time is dispatch and combine, "
-        "and the GPU's arithmetic waits. Dispatch needs attention first, and experts need dispatch: within "
-        "one batch there is nothing to do meanwhile.",
+        f"In a pass of {PASS:,} tokens a replica at peak rates, {share:.0%} of a MoE layer's time is "
+        "dispatch and combine, and the GPU's arithmetic waits. Dispatch needs attention first, and experts "
+        "need dispatch: within one batch there is nothing to do meanwhile.",
         "So cut the batch in two. While one half is dispatched, the other computes; then they change "
         "places. Serving does so with two batches, training with a forward and a backward chunk (DualPipe).",
     )

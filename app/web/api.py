@@ -27,6 +27,7 @@ def register_api(server: flask.Flask) -> None:
     for name, build in BUILDERS.items():
         server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
     server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
+    server.add_url_rule("/api/launch", "api_launch", launch, methods=["POST"])
     server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
     server.add_url_rule("/api/<path:name>", "api_unknown", unknown)
     server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -177,13 +178,29 @@ def flags_payload(query: dict[str, str]) -> Payload:
 
 def upload() -> flask.Response:
     """A file in, keys of an address out; larger files are refused unread."""
-    from app.web.uploads import MAX_BYTES, read_upload
+    from app.web.uploads import read_upload
 
-    data = flask.request.stream.read(MAX_BYTES + 1)
     try:
-        return flask.jsonify(read_upload(data, flask.request.args.get("name", "")))
+        return flask.jsonify(read_upload(_body(), flask.request.args.to_dict()))
     except ConfigError as error:
         return flask.jsonify(error_payload(error))
+
+
+def launch() -> flask.Response:
+    """What launches a framework, as text, to keys of an address; longer texts are refused unread."""
+    from app.web.uploads import read_launch_text
+
+    asked = flask.request.args.to_dict()
+    try:
+        return flask.jsonify(read_launch_text(_body(), asked))
+    except ConfigError as error:
+        return flask.jsonify(error_payload(error))
+
+
+def _body() -> bytes:
+    from app.reports.flags import MAX_BYTES
+
+    return flask.request.stream.read(MAX_BYTES + 1)
 
 
 def batch_of_file() -> flask.Response:

@@ -77,7 +77,7 @@ def test_files_good_and_bad_are_sent(page: Page, explorer_url: str, tmp_path: Pa
     config = json.loads((MODELS / "mixtral-8x7b.json").read_text(encoding="utf-8"))["config"]
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     upload.set_input_files(tmp_path / "config.json")
-    expect(page.locator(".toolbar [role=status]")).to_contain_text("Read config.json.")
+    expect(page.locator(".launch-read [role=status]")).to_contain_text("Read config.json.")
     expect(page.get_by_role("alert")).to_contain_text("must divide the model's 8 experts")
     scenario = Scenario.from_dict(load_scenario("six-cuts-pp-inside-dp").to_dict() | {"name": "my mesh"})
     (tmp_path / "mine.toml").write_text(scenario.to_toml(), encoding="utf-8")
@@ -86,21 +86,33 @@ def test_files_good_and_bad_are_sent(page: Page, explorer_url: str, tmp_path: Pa
     assert count(page, "node crossings") == "26"
     (tmp_path / "bad.toml").write_text("[mesh]\ntpp = 2\n", encoding="utf-8")
     upload.set_input_files(tmp_path / "bad.toml")
-    expect(page.locator(".toolbar [role=status]")).to_contain_text("mesh.tpp=2 is not a known key")
+    expect(page.get_by_role("alert")).to_contain_text("mesh.tpp=2 is not a known key")
     (tmp_path / "big.json").write_text(" " * 300_000, encoding="utf-8")
     upload.set_input_files(tmp_path / "big.json")
-    expect(page.locator(".toolbar [role=status]")).to_contain_text("is over 262,144 bytes")
+    expect(page.get_by_role("alert")).to_contain_text("is over 262,144 bytes")
 
 
-def test_launch_flags_become_a_mesh(page: Page, explorer_url: str) -> None:
-    open_mesh(page, explorer_url, "?scenario=mixtral-8x7b-ep8")
-    page.get_by_label("or launch flags").fill("vllm serve m -tp 2 -dp 4 --enable-expert-parallel")
-    page.get_by_role("button", name="Read flags").click()
+def test_a_launch_becomes_a_mesh_with_its_own_model(page: Page, explorer_url: str, tmp_path: Path) -> None:
+    open_mesh(page, explorer_url)
+    line, read = page.get_by_label("or what launches it"), page.get_by_label("What was read")
+    line.fill("vllm serve deepseek-ai/DeepSeek-V3 -tp 8 -dp 8 --enable-expert-parallel")
+    line.press("Enter")
+    expect(read.get_by_role("status")).to_have_text("Read as vLLM, 64 GPUs, deepseek-v3 (command line).")
+    expect(read).to_contain_text("read as deepseek-v3, which ships")
+    expect(page.locator(".mesh-verdict h2")).to_contain_text("tp8 dp8 · ep64")
+    assert query_of(page)["model.preset"] == ["deepseek-v3"]
+    line.fill("nonsense -tp 2")
+    page.get_by_role("button", name="Read", exact=True).click()
+    expect(read.get_by_role("alert")).to_contain_text("does not say which framework it starts")
+    expect(page.get_by_text("This mesh works")).to_have_count(0)
+    script = "#!/bin/bash\nDP=4\nvllm serve me/mine -tp 2 -dp $DP --enable-expert-parallel\n"
+    (tmp_path / "serve.sh").write_text(script, encoding="utf-8")
+    page.locator("input[type=file]").set_input_files(tmp_path / "serve.sh")
+    expect(read.get_by_role("alert")).to_contain_text("The model me/mine is not one that ships")
+    expect(page.get_by_text("This mesh works")).to_have_count(0)
+    page.get_by_label("Model of the launch").select_option("mixtral-8x7b")
     expect(page.locator(".mesh-verdict h2")).to_contain_text("tp2 dp4 · ep8")
-    expect(page.locator(".toolbar [role=status]")).to_contain_text("Read as vllm.")
-    page.get_by_label("or launch flags").fill("nonsense -tp 2")
-    page.get_by_role("button", name="Read flags").click()
-    expect(page.locator(".toolbar [role=status]")).to_contain_text("line=")
+    expect(read.get_by_role("status")).to_contain_text("Read as vLLM, 8 GPUs, mixtral-8x7b")
 
 
 def test_two_scenarios_stand_side_by_side(page: Page, explorer_url: str) -> None:

@@ -214,14 +214,12 @@ def test_every_framework_lists_its_other_flags(name: str) -> None:
 
 
 def test_other_flags_are_passed_over_said_or_unknown() -> None:
-    layout = from_flags("vllm", "-tp 2 --port 1 --max_model_len 8 --quantization fp8 --foo 1")
+    layout = from_flags("vllm", "-tp 2 --port 1 --max_model_len 8 --quantization awq --foo 1")
     assert layout.unknown_flags == ("--foo",)
     (note,) = [note for note in layout.warnings if note.code == "not_modelled"]
-    assert (
-        note.message == "--quantization is not modelled: the trip lacks quantized weights and their formats"
-    )
+    assert note.message == "--quantization awq is not modelled: the trip lacks weights in that format"
     with pytest.raises(ConfigError, match="--quantization=None is not modelled"):
-        from_flags("vllm", "-tp 2 --quantization fp8", strict=True)
+        from_flags("vllm", "-tp 2 --quantization awq", strict=True)
     assert from_flags("vllm", "-tp 2 --port 1", strict=True).world_size == 2
 
 

@@ -64,7 +64,7 @@ def moved_bytes(op: Op) -> int:
 
 
 def rows_of(op: Op) -> int:
-    """Rows that an operation moved: its tensor's first size (of probabilities, and of one rank's counts, too)."""
+    """Rows that an operation moved, the first size of its tensor; probabilities have one a row."""
     shape = (
         op.in_shapes[0]
         if op.kind in (OpKind.ALL_TO_ALL, OpKind.ALL_REDUCE)

@@ -94,11 +94,12 @@ def test_prefill_is_bound_by_compute_and_decode_by_memory():
 @pytest.mark.parametrize("name", [n for n in model_preset_names() if model_preset(n).moe_layers])
 def test_every_moe_preset_leaves_the_memory_roof_somewhere(name: str):
     spec = model_preset(name)
-    found = expert_roof(spec, H100)
+    hardware = hardware_preset("b200") if spec.expert_weights == WeightFormat.NVFP4 else H100
+    found = expert_roof(spec, hardware)
     assert found.batch == pytest.approx(found.tokens_per_expert * spec.experts / spec.top_k)
     if found.batch_with_rows is not None:
         assert found.batch_with_rows >= found.batch * 0.99
-        below, at = expert_points(spec, H100, [found.batch_with_rows - 1, found.batch_with_rows])
+        below, at = expert_points(spec, hardware, [found.batch_with_rows - 1, found.batch_with_rows])
         assert (below.bound, at.bound) == ("memory", "compute")
 
 

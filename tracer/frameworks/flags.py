@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from tracer.errors import MAX_SIZE, ConfigError
 from tracer.frameworks.unread import Unread, unread_error
@@ -32,7 +33,9 @@ class Flag:
     A FILE is named by the next word, or by none: ``--deepspeed`` alone is a switch. ``low`` bounds an INT
     (``high`` is 10^9); ``choices`` bounds a TEXT. A SWITCH takes no value; an
     ON_OFF takes none, ``--no-`` before it, or a true or false after it. ``shapes`` is False for a port, a
-    node rank, a path: its value is never asked for where a variable holds it.
+    node rank, a path: its value is never asked for where a variable holds it. ``of_model`` names the model or
+    gives a size or a format of it: a value that a variable holds is kept as it stands, so that no model is
+    made of it. ``lacks`` says what a trip lacks where the flag has another value than its default.
     """
 
     dest: str
@@ -43,6 +46,8 @@ class Flag:
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     shapes: bool = True
+    of_model: bool = False
+    lacks: str = ""
 
     @property
     def name(self) -> str:
@@ -68,6 +73,11 @@ class Dialect:
     underscores: bool = False
     attached: bool = True
     scripts_add_flags: bool = False
+
+
+def model_flag(dest: str, *spellings: str, kind: Kind = Kind.TEXT, **more: Any) -> Flag:
+    """A flag that names the model, or gives a size or a format of it."""
+    return Flag(dest, spellings, kind, shapes=False, of_model=True, **more)
 
 
 def convert(flag: Flag, value: object) -> object:
@@ -96,6 +106,8 @@ def convert(flag: Flag, value: object) -> object:
 
 def _unread(flag: Flag, value: Unread) -> object:
     """A value that a variable holds: asked for where it shapes the mesh, else one that always passes."""
+    if flag.of_model:
+        return value
     if flag.shapes:
         raise unread_error(flag.name, value)
     return flag.low if flag.kind is Kind.INT else str(value) if flag.kind is Kind.TEXT else None

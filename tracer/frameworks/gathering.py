@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
@@ -40,7 +40,7 @@ def gathered(
         raise _no_shaping_key(process, known)
     if not read_file or process.config:
         _check_config(process, parsed, shaping, known, table)
-    _check_strays(process, parsed, shaping)
+    _check_strays(process, parsed, shaping, known)
     _sort_unknown(parsed, known)
     if strict:
         _check_strict(parsed, known, table)
@@ -102,13 +102,9 @@ def _registry_entry(process: Process) -> str | None:
     return process.env.get("CONFIG")
 
 
-def _check_strays(process: Process, parsed: Parsed, shaping: list[str]) -> None:
+def _check_strays(process: Process, parsed: Parsed, shaping: list[str], known: Framework) -> None:
     """Words of a variable that nothing sets may be flags: asked for where they may shape the mesh."""
-    strays = [
-        word
-        for word in parsed.strays
-        if word not in process.words[:2] or process.framework not in _NAMES_MODEL
-    ]
+    strays = [word for word in parsed.strays if word not in process.words[:2] or not known.names_model]
     for word in strays:
         if not shaping or any("PARALLEL" in name.upper() for name in word.missing):
             error = unread_error("line", word)
@@ -126,13 +122,14 @@ def _check_strays(process: Process, parsed: Parsed, shaping: list[str]) -> None:
         )
 
 
-_NAMES_MODEL = frozenset({"vllm", "tensorrt-llm", "sglang"})
-"""Frameworks whose command takes the model's name before its flags."""
-
-
 def _sort_unknown(parsed: Parsed, known: Framework) -> None:
     """Drop flags that shape nothing, and say what a trip lacks for those that are not modelled."""
     lacking: dict[str, list[str]] = {}
+    for flag in known.flags:
+        value = parsed.values.get(flag.dest)
+        if flag.lacks and value not in (None, flag.default, "none"):
+            shown = flag.name if value is True else f"{flag.name} {value}"
+            lacking.setdefault(flag.lacks, []).append(shown)
     left: list[str] = []
     for name in parsed.unknown:
         lacks = known.others.lacks(name)
@@ -147,12 +144,21 @@ def _sort_unknown(parsed: Parsed, known: Framework) -> None:
     parsed.unknown[:] = left
 
 
-def _check_strict(parsed: Parsed, known: Framework, table: FlagTable) -> None:
-    unmodelled = next((note for note in parsed.notes if note.code == "not_modelled"), None)
+def check_strict(notes: Iterable[Note]) -> None:
+    """Refuse the first flag that is not modelled.
+
+    Raises:
+        ConfigError: naming the flag, and what the trip lacks.
+    """
+    unmodelled = next((note for note in notes if note.code == "not_modelled"), None)
     if unmodelled is not None:
         names, _, lacks = unmodelled.message.partition(" not modelled: ")
         name = names.split(",")[0].split()[0]
         raise ConfigError(name, None, f"is not modelled: {lacks}", "drop it, or drop --strict")
+
+
+def _check_strict(parsed: Parsed, known: Framework, table: FlagTable) -> None:
+    check_strict(parsed.notes)
     if parsed.unknown:
         unknown = parsed.unknown[0]
         near = table.nearest(unknown)

@@ -27,7 +27,8 @@ MAX_LISTED_PLACES = 1 << 24
 class Layout:
     """A launch of a framework, laid out.
 
-    ``scenario`` is the same mesh in this engine's words. Lists are made when they are asked for and
+    ``scenario`` is the same mesh in this engine's words; ``model`` the name that the launch gives its model,
+    or that of the one that ships under it. Lists are made when they are asked for and
     refused for meshes too large to write down; the layout itself costs the same at any size.
     """
 
@@ -36,6 +37,7 @@ class Layout:
     scenario: BareScenario
     warnings: tuple[Note, ...] = ()
     unknown_flags: tuple[str, ...] = ()
+    model: str = ""
 
     @property
     def world_size(self) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import MAX_SIZE, ConfigError, whole_number
-from tracer.frameworks.gathering import gathered
+from tracer.frameworks.gathering import check_strict, gathered
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.launch.result import Launch, Process
-from tracer.frameworks.launch.sameness import difference
+from tracer.frameworks.launch.sameness import difference, other_model
 from tracer.frameworks.layout import Layout
+from tracer.frameworks.line_model import found_model
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.parsing import FlagTable, Parsed, unknown_note
 from tracer.frameworks.refusals import refused
@@ -24,6 +25,7 @@ from tracer.scenario.plan import SharedTp
 from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
+    from tracer.frameworks.found_model import FoundModel
     from tracer.frameworks.settings import Framework, Reading
     from tracer.mesh.grid import IntArray
     from tracer.model.spec import ModelSpec
@@ -43,7 +45,7 @@ class LaunchedMesh:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the caller says besides the text: GPUs, nodes, version, model, the framework's own file."""
+    """What the caller says besides the text; ``file`` are tables of the framework's own file."""
 
     gpus: int | None = None
     gpus_per_node: int | None = None
@@ -51,6 +53,7 @@ class Asked:
     model: ModelSpec | None = None
     strict: bool = False
     file: Mapping[str, object] | None = None
+    hardware: str | None = None
 
 
 def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
@@ -67,7 +70,9 @@ def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
             (
                 group
                 for group in distinct
-                if group[0].role == process.role and not difference(group[0], process)
+                if group[0].role == process.role
+                and not difference(group[0], process)
+                and not other_model(group[0], process)
             ),
             None,
         )
@@ -147,33 +152,44 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
     known = framework(process.framework)
     table = FlagTable(known.flags, known.dialect, known.others.names)
     parsed = gathered(process, table, known, asked.file, asked.strict)
+    settings = Settings(table.by_dest(), parsed.values)
+    model = found_model(process, parsed, settings, known, asked.model)
+    if asked.strict:
+        check_strict(model.notes)
     gpus = _gpus(asked.gpus, process)
     per_node = _per_node(asked.gpus_per_node, process, parsed)
     _check_asks(process, gpus)
     request = Request(
-        Settings(table.by_dest(), parsed.values),
+        settings,
         gpus,
         per_node or DEFAULT_GPUS_PER_NODE,
         asked.version,
-        asked.model,
+        model.spec,
         process.env,
     )
     if per_node is None:
         request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
-    notes = [*process.notes, *parsed.notes]
-    layout = _laid_out(known, request, notes, [remark] if remark else [], tuple(parsed.unknown))
+    notes = [*process.notes, *model.notes, *parsed.notes]
+    after = [remark] if remark else []
+    layout = _laid_out(known, request, model, notes, after, tuple(parsed.unknown), asked.hardware)
     return _against_pods(layout, process)
 
 
 def _laid_out(
-    known: Framework, request: Request, before: list[Note], after: list[Note], unknown: tuple[str, ...]
+    known: Framework,
+    request: Request,
+    model: FoundModel,
+    before: list[Note],
+    after: list[Note],
+    unknown: tuple[str, ...],
+    hardware: str | None,
 ) -> Layout:
     """The layout of a request, with remarks about its flags before and after the framework's own."""
     reading = _read(known, request)
-    scenario = _scenario(reading, request, known)
+    scenario = _scenario(reading, request, known, model.dtype, hardware)
     notes = (*before, *reading.notes, *_differences(reading, scenario), *after)
-    return Layout(known.name, reading, scenario, notes, unknown)
+    return Layout(known.name, reading, scenario, notes, unknown, model.preset or model.named)
 
 
 def _against_pods(layout: Layout, process: Process) -> Layout:
@@ -255,15 +271,21 @@ def _read(known: Framework, request: Request) -> Reading:
         raise refused(refusal, request, known, known.read) from refusal
 
 
-def _scenario(reading: Reading, request: Request, known: Framework) -> BareScenario:
+def _scenario(
+    reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str], hardware: str | None
+) -> BareScenario:
     """The same mesh as a scenario of this engine."""
     mesh = reading.mesh_table()
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
-        "cluster": {"gpus_per_node": request.gpus_per_node},
+        "cluster": {"gpus_per_node": request.gpus_per_node} | ({"hardware": hardware} if hardware else {}),
         "mesh": mesh,
     }
+    if dtype:
+        tables["dtype"] = dict(dtype)
+    if "seq_length" in request.settings.flags and request.settings.has("seq_length"):
+        tables["token"] = {"prompt": request.settings.size("seq_length")}
     if request.model is not None:
         tables["model"] = request.model.to_dict()
     if request.model is not None and request.model.experts is not None and reading.placement is not None:

@@ -20,13 +20,15 @@ _NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?$")
 class Parsed:
     """What was read: values by dest, flags not in the table, and remarks.
 
-    ``strays`` are whole words that a variable holds which nothing sets: they may be flags.
+    ``bare`` are words that are no flag and follow no flag that is not known; ``strays`` are those of them
+    that a variable holds which nothing sets: they may be flags.
     """
 
     values: dict[str, object] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     strays: list[Unread] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,9 @@ def parse(words: Sequence[str], table: FlagTable) -> Parsed:
         place += 1
         if not word.startswith("-") or word in ("-", "--") or _NEGATIVE_NUMBER.match(word):
             # A word after a flag that is not known is most likely its value.
-            if isinstance(word, Unread) and len(parsed.unknown) == passed_over:
-                parsed.strays.append(word)
+            if len(parsed.unknown) == passed_over:
+                parsed.bare.append(word)
+                parsed.strays += [word] if isinstance(word, Unread) else []
             passed_over = len(parsed.unknown)
             continue
         passed_over = len(parsed.unknown)

@@ -17,6 +17,7 @@ from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 if TYPE_CHECKING:
     from tracer.frameworks.axis_groups import AxisGroups, View
     from tracer.frameworks.flags import Dialect, Flag
+    from tracer.frameworks.found_model import FoundModel
     from tracer.mesh.mesh import Mesh
     from tracer.model.spec import ModelSpec
     from tracer.scenario.placement import Placement
@@ -179,7 +180,8 @@ class Framework:
     ``file_wins`` is for a framework whose configuration file overrides its flags; usually flags do.
     ``others`` lists its other flags, with the release that they were read from. ``config_decides`` is for
     a framework whose configuration file sets the sizes where the line does not. ``write`` is the other
-    direction: the flags that make a mesh, as near as the framework can say it.
+    direction: the flags that make a mesh, as near as the framework can say it. ``names_model`` is for a
+    command that takes the model's name as a bare word; ``sizes_model`` makes a model of size flags.
     """
 
     name: str
@@ -191,3 +193,5 @@ class Framework:
     others: OtherFlags = field(default_factory=OtherFlags)
     config_decides: bool = True
     write: Callable[[Mesh, Plan], list[str]] | None = None
+    names_model: bool = False
+    sizes_model: Callable[[Settings], FoundModel] | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, right, runs_of, text_table
 from tracer.errors import ConfigError
+from tracer.memory.kv_owners import tokens_in
 from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, residency_of
 from tracer.memory.share import all_stages
 from tracer.scenario.step import mesh_line
@@ -75,7 +76,7 @@ class Fits:
 
     def tokens_on(self, held: Residency) -> int:
         """Tokens whose K/V one GPU keeps in its usable memory."""
-        return max(0, self.usable_bytes - _occupied(held)) // held.kv_bytes_per_token
+        return tokens_in(max(0, self.usable_bytes - _occupied(held)), held.kv)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``tracer/data/schemas/fits.schema.json`` describes them."""
@@ -109,6 +110,7 @@ class Fits:
             "free_bytes": self.usable_bytes - _occupied(held),
             "kv_bytes_per_token": held.kv_bytes_per_token,
             "kv_tokens": self.tokens_on(held),
+            "bounded_bytes_per_request": held.kv.bounded_bytes,
         }
 
     def __str__(self) -> str:
@@ -173,6 +175,7 @@ def fits_text(fits: Fits) -> str:
         "",
         f"fullest: GPU {fits.fullest.rank}: {_share(fits, fits.fullest)}",
         _verdict(fits),
+        *_bounded(fits),
         f"not counted: {NOT_COUNTED}" + _left_out(fits),
     ]
     return "\n".join(lines)
@@ -222,6 +225,18 @@ def _verdict(fits: Fits) -> str:
         f"fits: a replica keeps K/V of {fits.tokens_a_replica:,} tokens, {prompts:,} prompts of "
         f"{fits.scenario.token.prompt:,}; all {dp:,} replicas {fits.tokens_in_all:,}"
     )
+
+
+def _bounded(fits: Fits) -> list[str]:
+    """What a request keeps whatever its length, where the model has windows or states."""
+    size = fits.fullest.kv.bounded_bytes
+    if not size:
+        return []
+    prompt = fits.scenario.token.prompt
+    return [
+        f"K/V a token is of the layers that keep every token; windows and states take {format_bytes(size)} "
+        f"more per request of {prompt:,} tokens and GPU"
+    ]
 
 
 def _left_out(fits: Fits) -> str:

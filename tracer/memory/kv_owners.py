@@ -6,13 +6,16 @@ its heads, positions and bytes.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError, whole_number
 from tracer.memory.kv import kv_cps, kv_tps, positions_kept, stored_heads
+from tracer.memory.kv_bytes import index_bytes, is_bounded, kv_bytes_of_layer, state_bytes_of_layer
 from tracer.model.dtype import BYTES
+from tracer.model.layers import CompressedAttention
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -25,7 +28,8 @@ MAX_REPLICA_RANKS = 1 << 11
 class KvHolding:
     """One rank's K/V of one position: the KV ``heads`` it keeps (none listed: the MLA latent), in ``layers``.
 
-    ``bytes_per_layer`` is K and V of those heads in the K/V dtype.
+    ``bytes_per_layer`` is K and V of those heads in the K/V dtype. Where the layers are not alike,
+    ``sizes`` has (layer, bytes) of each that keeps the position, and ``bytes_per_layer`` is the largest.
     """
 
     rank: int
@@ -33,11 +37,18 @@ class KvHolding:
     layers: range
     heads: tuple[int, ...]
     bytes_per_layer: int
+    sizes: tuple[tuple[int, int], ...] | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes over all layers of the stage."""
+        if self.sizes is not None:
+            return sum(size for _, size in self.sizes)
         return self.bytes_per_layer * len(self.layers)
+
+    def keeps(self, layer: int) -> bool:
+        """Whether the position is kept in a layer, numbered from 1."""
+        return layer in self.layers if self.sizes is None else any(each == layer for each, _ in self.sizes)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; layers from 1, both ends included."""
@@ -48,7 +59,7 @@ class KvHolding:
             "heads": list(self.heads),
             "bytes_per_layer": self.bytes_per_layer,
             "bytes": self.bytes,
-        }
+        } | ({} if self.sizes is None else {"bytes_by_layer": [list(each) for each in self.sizes]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +82,17 @@ class KvOwners:
     @property
     def elements(self) -> int:
         """Elements of one copy over all layers."""
-        scenario = self.scenario
-        whole = scenario.model.kv_values_per_token
-        if scenario.model.mla and scenario.plan.head_parts(scenario.mesh.cp) > 1:
-            heads = scenario.model.need("heads", "size K/V")
-            whole = kv_bytes_of_heads(scenario, heads) // BYTES[scenario.dtype.kv]
-        return scenario.model.layers * whole
+        model, plan = self.scenario.model, self.scenario.plan
+        if model.mla and plan.head_parts(self.scenario.mesh.cp) > 1:
+            heads = model.need("heads", "size K/V")
+            return model.layers * kv_bytes_of_heads(self.scenario, heads) // BYTES[self.scenario.dtype.kv]
+        if not model.layer_kinds:
+            return model.layers * model.kv_values_per_token
+        return sum(
+            model.layer_kinds[layer - 1].kv_values
+            for layer in range(1, model.layers + 1)
+            if any(each.keeps(layer) for each in self.holdings)
+        )
 
     @property
     def bytes(self) -> int:
@@ -85,12 +101,16 @@ class KvOwners:
 
     @property
     def copies(self) -> int:
-        """How many times each element is stored."""
+        """How many times each element is stored; 0 where no layer keeps the position."""
+        if self.scenario.model.layer_kinds:
+            return max(
+                (copies_in(self, layer) for layer in range(1, self.scenario.model.layers + 1)), default=0
+            )
         return self.bytes // (self.elements * BYTES[self.scenario.dtype.kv])
 
     def of_layer(self, layer: int) -> tuple[KvHolding, ...]:
         """Holdings of one layer, numbered from 1."""
-        return tuple(weight_shard for weight_shard in self.holdings if layer in weight_shard.layers)
+        return tuple(weight_shard for weight_shard in self.holdings if weight_shard.keeps(layer))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -125,8 +145,39 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
             heads = tuple(stored_heads(scenario, rank))
             size = kv_bytes_of_heads(scenario, len(heads))
-            holdings.append(KvHolding(rank, stage, layers, heads, size))
+            sizes = _sizes(scenario, layers, position)
+            if sizes is not None:
+                size = max((one for _, one in sizes), default=0)
+            holdings.append(KvHolding(rank, stage, layers, heads, size, sizes))
     return KvOwners(scenario, position, tuple(holdings))
+
+
+def copies_in(owners: KvOwners, layer: int) -> int:
+    """How many times each element of one layer's K/V of the position is stored."""
+    kind, scenario = owners.scenario.model.layer_kinds[layer - 1], owners.scenario
+    one = kv_bytes_of_layer(kind, scenario.dtype.kv)
+    held = len(owners.of_layer(layer)) * kv_bytes_of_layer(kind, scenario.dtype.kv, scenario.mesh.tp)
+    return held // one if one else 0
+
+
+def _sizes(scenario: Scenario, layers: range, position: int) -> tuple[tuple[int, int], ...] | None:
+    """(layer, bytes on one TP rank) of the layers that keep a position; None where all are alike.
+
+    Kept is what a request that is cached by now still needs for its next token: of a window, the last
+    positions. A compressed layer keeps the window's; its entries belong to no one position.
+    """
+    model = scenario.model
+    if not model.layer_kinds:
+        return None
+    tp, dtype = scenario.mesh.tp, scenario.dtype.kv
+    found = []
+    context = max(cached_positions(scenario), position + 1)
+    for layer in layers:
+        kind = model.layer_kinds[layer - 1]
+        window = getattr(kind.attention, "window", None)
+        if kind.kv_values and (window is None or position >= context - window):
+            found.append((layer, kv_bytes_of_layer(kind, dtype, tp) + index_bytes(kind)))
+    return tuple(found)
 
 
 def check_replica_listable(scenario: Scenario) -> None:
@@ -154,6 +205,9 @@ def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
     model, each = scenario.model, BYTES[scenario.dtype.kv]
     if model.mla and heads:
         return heads * (model.qk_head_dim + model.need("v_head_dim", "size K/V")) * each
+    if model.layer_kinds and len({kind.attention for kind in model.layer_kinds}) == 1 and model.mla:
+        kind = model.layer_kinds[0]
+        return kv_bytes_of_layer(kind, scenario.dtype.kv) + index_bytes(kind)
     if model.mla:
         return model.kv_values_per_token * each
     return model.kv_values_per_token // model.need("kv_heads", "size K/V") * heads * each
@@ -163,8 +217,9 @@ def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
 class KvShare:
     """K/V that a rank keeps of one request: ``positions`` of it, each ``bytes_per_position``.
 
-    ``heads`` are its KV heads (none listed: the MLA latent), ``layers`` those of its stage. With decode
-    context parallelism the ranks of a DCP group keep the same heads and share the positions.
+    ``bounded_bytes`` is what it keeps of a request whatever its length, once that is long: windows and
+    states. ``heads`` are its KV heads (none listed: the MLA latent), ``layers`` those of its stage. With
+    decode context parallelism the ranks of a DCP group keep the same heads and share the positions.
     """
 
     rank: int
@@ -172,11 +227,24 @@ class KvShare:
     layers: int
     positions: int
     bytes_per_position: int
+    bounded_bytes: int = 0
 
     @property
     def bytes(self) -> int:
         """Bytes of one request."""
-        return self.positions * self.bytes_per_position
+        return self.positions * self.bytes_per_position + self.bounded_bytes
+
+
+def tokens_in(free_bytes: int, share: KvShare) -> int:
+    """Positions whose K/V a rank can keep in some memory, in requests as long as that of ``share``.
+
+    Windows and states are paid once per request; the last request may be a shorter one.
+    """
+    if not share.bounded_bytes:
+        return free_bytes // share.bytes_per_position if share.bytes_per_position else 0
+    requests, rest = divmod(free_bytes, share.bytes)
+    last = (rest - share.bounded_bytes) // share.bytes_per_position if share.bytes_per_position else 0
+    return requests * share.positions + max(0, last)
 
 
 def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvShare:
@@ -188,9 +256,40 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
     context = cached_positions(scenario) if context is None else context
     mesh = scenario.mesh
     heads = tuple(stored_heads(scenario, rank))
-    layers = scenario.stage_layers[mesh.stage_of(rank)]
+    stage = mesh.stage_of(rank)
+    layers = scenario.stage_layers[stage]
+    if scenario.model.layer_kinds:
+        each, bounded = _by_kind(scenario, rank, scenario.layers_of(stage), context)
+        return KvShare(rank, heads, layers, positions_kept(scenario, rank, context), each, bounded)
     each = kv_bytes_of_heads(scenario, len(heads)) * layers
     return KvShare(rank, heads, layers, positions_kept(scenario, rank, context), each)
+
+
+def _by_kind(scenario: Scenario, rank: int, layers: range, context: int) -> tuple[int, int]:
+    """(bytes of one position in the layers that keep all of them, bytes of windows, entries and states)."""
+    each = bounded = 0
+    tp, kv, activations = scenario.mesh.tp, scenario.dtype.kv, scenario.dtype.activations
+    counts = Counter(scenario.model.layer_kinds[layer - 1] for layer in layers)
+    for kind, number in counts.items():
+        one, index = kv_bytes_of_layer(kind, kv, tp), index_bytes(kind)
+        if isinstance(kind.attention, CompressedAttention):
+            entries = kind.attention.compressed(context)
+            bounded += number * (_in_window(scenario, rank, context, kind.attention.window) * one)
+            bounded += number * entries * (one + index) // (scenario.mesh.cp * scenario.plan.dcp)
+        elif not is_bounded(kind):
+            each += number * (one + index)
+        else:
+            window = getattr(kind.attention, "window", None) if one else None
+            bounded += number * state_bytes_of_layer(kind, activations, tp)
+            if window is not None:
+                bounded += number * one * _in_window(scenario, rank, context, window)
+    return each, bounded
+
+
+def _in_window(scenario: Scenario, rank: int, context: int, window: int) -> int:
+    """Positions of the last ``window`` of a request that a rank keeps."""
+    kept = positions_kept(scenario, rank, context)
+    return kept - positions_kept(scenario, rank, max(0, context - window))
 
 
 def cached_positions(scenario: Scenario) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, left, right, short_range, text_table
 from tracer.errors import ConfigError
-from tracer.memory.kv_owners import KvOwners, KvShare, check_replica_listable, kv_owners, kv_share
+from tracer.memory.kv_owners import KvOwners, KvShare, check_replica_listable, kv_owners, kv_share, tokens_in
 from tracer.memory.residency import hbm_bytes, residency_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class KvRoom:
     @property
     def positions_left(self) -> int | None:
         """Further positions whose share of K/V would fit."""
-        return None if self.left_bytes is None else max(0, self.left_bytes) // self.bytes_per_position
+        return None if self.left_bytes is None else tokens_in(max(0, self.left_bytes), self.share)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -114,7 +114,7 @@ def kv_text(scenario: Scenario, position: int | None = None) -> str:
         f"replica {scenario.replica}"
     )
     columns = (
-        right("layers", 9, gap=0),
+        right("layers", 9 if owners.holdings[0].sizes is None else 12, gap=0),
         right("stage", 5),
         right("GPU", 7),
         left("KV heads", 12),
@@ -123,7 +123,9 @@ def kv_text(scenario: Scenario, position: int | None = None) -> str:
     )
     rows = [
         (
-            short_range(held.layers),
+            short_range(held.layers)
+            if held.sizes is None
+            else f"{len(held.sizes)} of {short_range(held.layers)}",
             held.stage,
             held.rank,
             short_range(held.heads) or "latent",

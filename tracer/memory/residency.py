@@ -13,7 +13,7 @@ from tracer.display import format_bytes, left, text_table
 from tracer.errors import ConfigError
 from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import kv_cps_of, positions_kept
-from tracer.memory.kv_owners import KvShare, kv_share
+from tracer.memory.kv_owners import KvShare, kv_share, tokens_in
 from tracer.memory.shard_units import gather_bytes
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
@@ -55,7 +55,7 @@ def fewest_experts(placement: Placement) -> int:
     return placement.experts // placement.ep
 
 
-NOT_COUNTED = "activations, communication buffers, biases, q/k norms and the framework's own memory"
+NOT_COUNTED = "activations, communication buffers and the framework's own memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Residency:
     @property
     def kv_tokens_that_fit(self) -> int | None:
         """Tokens whose K/V this GPU can keep beside its weights, were nothing else in memory."""
-        return None if self.free_bytes is None else max(0, self.free_bytes) // self.kv_bytes_per_token
+        return None if self.free_bytes is None else tokens_in(max(0, self.free_bytes), self.kv)
 
     def to_dict(self) -> dict[str, Any]:
         """The residency as JSON values: the ``holds`` of ``tracer/data/schemas/rank.schema.json``."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tracer.memory.share import StageLayers, model_share
+from tracer.memory.share import StageLayers, model_share, no_layer, one_layer
 from tracer.memory.weights import is_expert_weight, whole_weights
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
@@ -20,9 +20,6 @@ from tracer.scenario.sharding import shard_sizes
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-
-_NOWHERE = -1
-"""The stage of a unit's layers: neither the first, with the embedding, nor the last, with the head."""
 
 
 class UnitKind(StrEnum):
@@ -76,13 +73,9 @@ def shard_unit(scenario: Scenario, rank: int, kind: UnitKind, layer: int = 0) ->
 
 def _layers_of(scenario: Scenario, kind: UnitKind, layer: int) -> StageLayers:
     """Layers that hold nothing but the unit's."""
-    if kind is UnitKind.EMBEDDING:
-        return StageLayers(0, 1, 0, 0, 0, None, (), is_last_stage=False)
-    if kind is UnitKind.HEAD:
-        return StageLayers(_NOWHERE, 1, 0, 0, 0, None, (), is_last_stage=True)
-    moe = scenario.model.is_moe(layer)
-    placement = scenario.placement_of(layer) if moe else None
-    return StageLayers(_NOWHERE, layer, layer, int(not moe), int(moe), placement, (), is_last_stage=False)
+    if kind in (UnitKind.EMBEDDING, UnitKind.HEAD):
+        return no_layer(is_last_stage=kind is UnitKind.HEAD)
+    return one_layer(scenario, layer)
 
 
 def shard_group(scenario: Scenario, rank: int, *, experts: bool = False) -> list[int]:
@@ -119,11 +112,14 @@ def gather_bytes(scenario: Scenario, rank: int, layers: StageLayers) -> int:
 
 def _unit_sizes(scenario: Scenario, rank: int, layers: StageLayers) -> list[int]:
     """Whole bytes of a stage's units in the order they run, a layer with its experts."""
-    known: dict[tuple[bool, int], int] = {}
+    known: dict[tuple[object, int], int] = {}
     found = [shard_unit(scenario, rank, UnitKind.EMBEDDING).bytes] if layers.stage == 0 else []
     for layer in range(layers.first, layers.last + 1):
         moe = scenario.model.is_moe(layer)
-        key = (moe, id(scenario.placement_of(layer)) if moe else 0)
+        key = (
+            scenario.model.layer_kinds[layer - 1] if scenario.model.layer_kinds else moe,
+            id(scenario.placement_of(layer)) if moe else 0,
+        )
         if key not in known:
             known[key] = sum(
                 unit.bytes if len(unit.group) > 1 else 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tracer.model.layers import DenseFfn
 from tracer.scenario.plan import Contract, Embedding
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ class StageLayers:
     """Layers ``first`` to ``last`` (from 1), counted by kind.
 
     ``own`` are the MoE layers that have a slot table of their own; ``common`` is the placement of the
-    others, None where there are none.
+    others, None where there are none. ``kinds`` counts the layers of each kind of ``model.kinds``, empty
+    where the layers differ by nothing but dense or MoE.
     """
 
     stage: int
@@ -31,6 +33,7 @@ class StageLayers:
     common: Placement | None
     own: tuple[tuple[int, Placement], ...]
     is_last_stage: bool
+    kinds: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -49,6 +52,7 @@ class StageLayers:
         return (
             self.dense,
             self.moe,
+            self.kinds,
             tuple((layer - self.first, placement) for layer, placement in self.own),
             self.stage == 0,
             self.is_last_stage,
@@ -69,17 +73,39 @@ def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     return _stage(scenario, stage, layers[0], layers[-1])
 
 
+def one_layer(scenario: Scenario, layer: int) -> StageLayers:
+    """A layer, counted from 1, without the embedding and the head that its stage may have."""
+    return replace(_stage(scenario, 0, layer, layer), stage=_NO_END, is_last_stage=False)
+
+
+def no_layer(*, is_last_stage: bool) -> StageLayers:
+    """The embedding alone, or the last norm and the head."""
+    return StageLayers(_NO_END if is_last_stage else 0, 1, 0, 0, 0, None, (), is_last_stage)
+
+
+_NO_END = -1
+"""A stage that is not the first, which has the embedding."""
+
+
 def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers:
     model = scenario.model
     dense = _dense_between(model, first, last)
     moe = last - first + 1 - dense
+    if model.layer_kinds:
+        parts = [model.layer_kinds[layer - 1].feed_forward for layer in range(first, last + 1)]
+        dense = sum(isinstance(part, DenseFfn) for part in parts)
     own = tuple(
         (layer, placement)
         for layer, placement in scenario.layer_placements
         if first <= layer <= last and model.is_moe(layer)
     )
     common = scenario.placement if moe > len(own) else None
-    return StageLayers(stage, first, last, dense, moe, common, own, stage == scenario.mesh.stages - 1)
+    kinds = (
+        tuple(bisect_right(layers, last) - bisect_left(layers, first) for _, layers in model.kinds())
+        if model.layer_kinds
+        else ()
+    )
+    return StageLayers(stage, first, last, dense, moe, common, own, stage == scenario.mesh.stages - 1, kinds)
 
 
 def _dense_between(model: ModelSpec, first: int, last: int) -> int:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tracer.model.parameters import part_format
+from tracer.memory.share import cut
+from tracer.model.parameters import format_in, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import WeightMatrix, WeightPart, weight_matrices
+from tracer.model.weights import Cut, WeightMatrix, WeightPart, weight_matrices
 from tracer.scenario.plan import Contract, Embedding
 from tracer.scenario.sharding import shard_sizes
 
@@ -118,10 +119,13 @@ def held_experts(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) ->
     parts, edp = scenario.mesh.size_of(axis), scenario.mesh.edp
     reason = f"inner width over {axis} {parts}" if parts > 1 else "whole in a slot"
     width = len(share.expert_hidden)
-    shape = (matrix.rows, width) if matrix.name == "down" else (width, matrix.columns)
+    shape = (matrix.rows, matrix.columns)
+    if matrix.cut is not Cut.WHOLE:
+        shape = (matrix.rows, width) if matrix.cut is Cut.INNER_COLUMNS else (width, matrix.columns)
     for (part, slots), count in sorted(counts.items()):
         shared = copies(reason, ("slots", slots), ("edp", edp))
-        yield hold(scenario, part, matrix.name, shape, count, shared, stored_as=WeightPart.EXPERTS)
+        for each in hold_by_format(scenario, share, matrix, shape, count, shared):
+            yield each if matrix.part is WeightPart.BIASES else replace(each, part=part)
 
 
 def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Counter[tuple[WeightPart, int]]:
@@ -186,10 +190,6 @@ def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
     return Copies(here.held_by + there, f"{here.why}; tied: {there} more on stage {other_stage}")
 
 
-_CUT_BY_COLUMNS = ("o", "down")
-_CUT_BY_HEADS = ("q", "q_b", "kv_b", "o")
-
-
 def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ...]:
     """Everything of the model that lies on a GPU, by part in the model's order; pieces of sharded weights.
 
@@ -230,68 +230,92 @@ def whole_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, .
     """
     found: list[WeightShard] = []
     for matrix in weight_matrices(scenario.model):
-        found += _HOLDERS.get(matrix.part, _whole)(scenario, share, matrix)
+        if matrix.name in ("embedding", "lm_head"):
+            found += held_vocabulary(scenario, share, matrix)
+        elif matrix.part is WeightPart.EXPERTS or matrix.name.startswith("expert_"):
+            found += held_experts(scenario, share, matrix)
+        else:
+            found += _in_layers(scenario, share, matrix)
     order = list(WeightPart)
-    return tuple(sorted((each for each in found if each.count), key=lambda each: order.index(each.part)))
-
-
-def _attention(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    """Heads are cut over TP; the projections into latents are whole on each TP rank."""
-    tp = scenario.mesh.tp
-    rows, columns = matrix.rows, matrix.columns
-    if matrix.name in _CUT_BY_HEADS:
-        shared = stage_copies(scenario, f"heads over tp {tp}", 1)
-        rows, columns = (rows, columns // tp) if matrix.name in _CUT_BY_COLUMNS else (rows // tp, columns)
-    elif share.kv_heads is not None:
-        few = ", which are more than KV heads" if share.kv_replicas > 1 else ""
-        shared = stage_copies(scenario, f"KV heads over tp {tp}{few}", share.kv_replicas)
-        rows = rows * share.kv_replicas // tp
-    else:
-        shared = stage_copies(scenario, "the projection into the latent is whole", tp)
-    yield hold(scenario, matrix.part, matrix.name, (rows, columns), share.layers.count, shared)
-
-
-def _dense(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    yield from _ffn(scenario, matrix, share.dense_hidden, share.layers.dense, scenario.dense_tp)
-
-
-def _shared(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    parts = scenario.mesh.tp if scenario.plan.slices_shared else 1
-    yield from _ffn(scenario, matrix, share.shared_hidden, share.layers.moe, parts)
-
-
-def _ffn(
-    scenario: Scenario, matrix: WeightMatrix, inner: range | None, layers: int, parts: int
-) -> Iterator[WeightShard]:
-    """A matrix of a gated FFN whose inner width is cut over ``parts`` TP ranks."""
-    if inner:
-        tp = scenario.mesh.tp
-        reason = f"inner width over tp {tp}" if parts > 1 else "whole"
-        width = len(inner)
-        shape = (matrix.rows, width) if matrix.name in _CUT_BY_COLUMNS else (width, matrix.columns)
-        yield hold(
-            scenario, matrix.part, matrix.name, shape, layers, stage_copies(scenario, reason, tp // parts)
+    together: dict[tuple[object, ...], WeightShard] = {}
+    for each in sorted((each for each in found if each.count), key=lambda each: order.index(each.part)):
+        one = each.bytes // each.count
+        key = (each.part, each.name, each.rows, each.columns, each.held_by, each.why, each.padding, one)
+        old = together.get(key)
+        together[key] = (
+            each if old is None else replace(old, count=old.count + each.count, bytes=old.bytes + each.bytes)
         )
+    return tuple(together.values())
 
 
-def _whole(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    """Routers and norms."""
-    layers = share.layers
-    counts = {
-        "router": layers.moe,
-        "shared_gate": layers.moe,
-        "latent_norm": layers.count,
-        "norm": 2 * layers.count + layers.is_last_stage,
-    }
-    shared = stage_copies(scenario, "whole", scenario.mesh.tp)
-    yield hold(scenario, matrix.part, matrix.name, (matrix.rows, matrix.columns), counts[matrix.name], shared)
+def layers_with(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> list[int]:
+    """Layers of the GPU's stage that have a matrix, a layer named once for each kind that lists it."""
+    first, last = share.layers.first, share.layers.last
+    kinds = scenario.model.kinds()
+    return [layer for kind in matrix.kinds for layer in kinds[kind][1] if first <= layer <= last]
 
 
-_HOLDERS = {
-    WeightPart.EMBEDDING: held_vocabulary,
-    WeightPart.LM_HEAD: held_vocabulary,
-    WeightPart.ATTENTION: _attention,
-    WeightPart.DENSE: _dense,
-    WeightPart.SHARED: _shared,
-    WeightPart.EXPERTS: held_experts,
-}
+def _in_layers(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
+    """A matrix as TP cuts it, in the layers of the stage that have it; outside the layers at an end."""
+    if matrix.part is WeightPart.SHARED and scenario.plan.shared_routed:
+        return
+    if matrix.kinds:
+        count = matrix.per_layer * len(layers_with(scenario, share, matrix))
+    else:
+        at_start = matrix.part in (WeightPart.EMBEDDING, WeightPart.VISION)
+        count = int(share.layers.stage == 0 if at_start else share.layers.is_last_stage)
+    if count:
+        shape, shared = _cut(scenario, share, matrix)
+        if 0 not in shape:
+            yield from hold_by_format(scenario, share, matrix, shape, count, shared)
+
+
+def hold_by_format(
+    scenario: Scenario,
+    share: ModelShare,
+    matrix: WeightMatrix,
+    shape: tuple[int, int],
+    count: int,
+    shared: Copies,
+) -> Iterator[WeightShard]:
+    """One holding for each format in which the stage's layers store a matrix."""
+    plain = WeightFormat(scenario.dtype.weights)
+    layers = layers_with(scenario, share, matrix) or [0]
+    formats = Counter(format_in(scenario.model, matrix, layer, plain) for layer in layers)
+    for stored, number in formats.items():
+        here = count * number // len(layers)
+        size = here * stored_bytes(stored, *shape)
+        yield WeightShard(matrix.part, matrix.name, *shape, here, shared.held_by, shared.why, size)
+
+
+def _cut(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> tuple[tuple[int, int], Copies]:
+    """(shape of the GPU's slice, who else has it)."""
+    tp = scenario.mesh.tp
+    rows, columns, word = matrix.rows, matrix.columns, matrix.cut
+    if word in (Cut.INNER_ROWS, Cut.INNER_COLUMNS):
+        parts = _inner_parts(scenario, matrix)
+        index = scenario.mesh.coordinates(share.rank)["tp"] if parts > 1 else 0
+        reason = f"inner width over tp {tp}" if parts > 1 else "whole"
+        width = len(cut(rows if word is Cut.INNER_ROWS else columns, parts, index))
+        shape = (width, columns) if word is Cut.INNER_ROWS else (rows, width)
+        return shape, stage_copies(scenario, reason, tp // parts)
+    if word is Cut.WHOLE:
+        latent = matrix.part is WeightPart.ATTENTION
+        reason = "the projection into the latent is whole" if latent else "whole"
+        return (rows, columns), stage_copies(scenario, reason, tp)
+    groups = matrix.groups
+    held = max(1, -(-groups // tp))
+    copied = max(1, tp // groups)
+    kv = word is Cut.KV_ROWS
+    few = f", which are more than {'KV heads' if kv else 'heads'}" if copied > 1 else ""
+    shared = stage_copies(scenario, f"{'KV heads' if kv else 'heads'} over tp {tp}{few}", copied)
+    if word is Cut.HEAD_COLUMNS or rows == 1:
+        return (rows, columns * held // groups), shared
+    return (rows * held // groups, columns), shared
+
+
+def _inner_parts(scenario: Scenario, matrix: WeightMatrix) -> int:
+    """Ranks over which the inner width of an FFN is cut."""
+    if matrix.part is WeightPart.SHARED:
+        return scenario.mesh.tp if scenario.plan.slices_shared else 1
+    return scenario.dense_tp

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.display import left, right, text_table
+from tracer.model.layers import MoeFfn
 from tracer.model.spec import ModelSpec
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
 
 _FORMAT_FIELDS = {
     WeightPart.ATTENTION: "attention_weights",
+    WeightPart.INDEXER: "attention_weights",
+    WeightPart.LINEAR: "attention_weights",
     WeightPart.DENSE: "dense_weights",
     WeightPart.SHARED: "shared_weights",
     WeightPart.EXPERTS: "expert_weights",
@@ -32,7 +35,8 @@ class PartCount:
 class ParameterCount:
     """The parameters of a model by part; ``print`` shows the table and what it leaves out.
 
-    ``active`` is what one token uses, embedding and output head included.
+    Multi-token-prediction layers are in none of the parts. ``active`` is what one token uses,
+    embedding and output head included.
     ``weight_bytes`` has the scales of block formats in it (``weight_format.stored_bytes``).
     """
 
@@ -63,7 +67,7 @@ class ParameterCount:
     def __str__(self) -> str:
         """The table, a line a part."""
         columns = (
-            left("part", 10, gap=0),
+            left("part", 18, gap=0),
             right("parameters", 20, gap=0),
             right("active", 18, gap=0),
             right("bytes", 20, gap=0),
@@ -71,8 +75,8 @@ class ParameterCount:
         rows = [(str(p.part), f"{p.total:,}", f"{p.active:,}", f"{p.weight_bytes:,}") for p in self.parts]
         rows += [("all", f"{self.total:,}", f"{self.active:,}", f"{self.weight_bytes:,}")]
         lines = text_table(columns, rows)
-        left_out = ("biases, q/k norms", *self.left_out)
-        return "\n".join([*lines, f"left out: {'; '.join(left_out)}"])
+        left_out = f"left out: {'; '.join(self.left_out)}" if self.left_out else "left out: nothing"
+        return "\n".join([*lines, left_out])
 
 
 def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) -> ParameterCount:
@@ -84,8 +88,7 @@ def count_parameters(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16
     matrices = weight_matrices(spec)
     parts = [part for part in WeightPart if any(matrix.part == part for matrix in matrices)]
     counts = tuple(
-        _count(part, [m for m in matrices if m.part == part], part_format(spec, part, unstated))
-        for part in parts
+        _count(spec, part, [each for each in matrices if each.part == part], unstated) for part in parts
     )
     return ParameterCount(spec.name, counts, spec.left_out)
 
@@ -99,7 +102,7 @@ def part_format(
 
 
 def expert_parameters(spec: ModelSpec) -> int:
-    """Parameters of one routed expert of one layer: 3 x hidden x expert_hidden."""
+    """Parameters of one routed expert of one layer, biases apart: 3 x hidden x expert_hidden if gated."""
     return sum(matrix.elements for matrix in _one_expert(spec))
 
 
@@ -110,18 +113,50 @@ def expert_bytes(spec: ModelSpec, unstated: WeightFormat = WeightFormat.BF16) ->
 
 
 def _one_expert(spec: ModelSpec) -> list[WeightMatrix]:
-    """The matrices of one routed expert."""
+    """The matrices of one routed expert, of the first layer that has experts."""
     why = "size an expert"
-    return list(
-        ffn_matrices(WeightPart.EXPERTS, spec.need("hidden", why), spec.need("expert_hidden", why), 1, 1)
-    )
+    hidden, width, gated = spec.need("hidden", why), spec.need("expert_hidden", why), spec.gated
+    first = next((kind.feed_forward for kind in spec.layer_kinds if kind.is_moe), None)
+    if isinstance(first, MoeFfn):
+        hidden, width, gated = first.latent or hidden, first.width, first.gated
+    return list(ffn_matrices(WeightPart.EXPERTS, hidden, width, 1, 1, gated=gated))
 
 
-def _count(part: WeightPart, matrices: Iterable[WeightMatrix], stored: WeightFormat) -> PartCount:
+def format_in(
+    spec: ModelSpec, matrix: WeightMatrix, layer: int, unstated: WeightFormat = WeightFormat.BF16
+) -> WeightFormat:
+    """How a matrix is stored in a layer (numbered from 1; 0 for one outside the layers)."""
+    found = part_format(spec, matrix.part, unstated)
+    for each in spec.stored:
+        if (each.part, each.matrix) == (matrix.part, matrix.name) and (
+            not each.layers or layer in each.layers
+        ):
+            found = each.format
+    return found
+
+
+def matrix_formats(
+    spec: ModelSpec, matrix: WeightMatrix, unstated: WeightFormat = WeightFormat.BF16
+) -> dict[WeightFormat, int]:
+    """How the copies of a matrix are stored: format -> copies in that format."""
+    layers = [layer for kind in matrix.kinds for layer in spec.kinds()[kind][1]]
+    if not layers or not any(each.layers for each in spec.stored):
+        return {format_in(spec, matrix, 0, unstated): matrix.copies}
+    counts: dict[WeightFormat, int] = {}
+    for layer in layers:
+        stored = format_in(spec, matrix, layer, unstated)
+        counts[stored] = counts.get(stored, 0) + matrix.copies // len(layers)
+    return counts
+
+
+def _count(
+    spec: ModelSpec, part: WeightPart, matrices: Iterable[WeightMatrix], unstated: WeightFormat
+) -> PartCount:
     """Sum the matrices of a part."""
     total = active = weight_bytes = 0
     for matrix in matrices:
         total += matrix.copies * matrix.elements
         active += matrix.used * matrix.elements
-        weight_bytes += matrix.copies * stored_bytes(stored, matrix.rows, matrix.columns)
+        for stored, copies in matrix_formats(spec, matrix, unstated).items():
+            weight_bytes += copies * stored_bytes(stored, matrix.rows, matrix.columns)
     return PartCount(part, total, active, weight_bytes)

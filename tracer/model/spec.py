@@ -20,7 +20,21 @@ from tracer.errors import (
     nearest,
     whole_number,
 )
+from tracer.model.layer_runs import layer_kinds_from, layer_kinds_table
+from tracer.model.layers import AttentionType as Type
+from tracer.model.layers import (
+    DenseFfn,
+    Extra,
+    HeadAttention,
+    LatentAttention,
+    LayerKind,
+    MoeFfn,
+    QkNorm,
+    extras_from,
+    extras_table,
+)
 from tracer.model.router_kind import RouterKind
+from tracer.model.stored_as import StoredAs, stored_from, stored_table
 from tracer.model.weight_format import WeightFormat
 
 T = TypeVar("T")
@@ -35,10 +49,16 @@ MOST = {
 SIZE_EXAMPLES = {
     "hidden": 4096, "vocab": 128000, "heads": 32, "kv_heads": 8, "head_dim": 128, "v_head_dim": 128,
     "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
-    "dense_hidden": 14336, "experts": 32, "top_k": 2, "expert_hidden": 2048, "shared_hidden": 2048,
+    "positions": 1024, "dense_hidden": 14336, "experts": 32, "top_k": 2,
+    "expert_hidden": 2048, "shared_hidden": 2048,
     "expert_groups": 8, "top_groups": 4,
 }  # fmt: skip
 FORMAT_FIELDS = ("weights", "attention_weights", "dense_weights", "shared_weights", "expert_weights")
+SWITCHES = (
+    "tie_embeddings", "shared_gate", "renormalise", "qkv_bias", "out_bias", "ffn_bias", "gated", "norm_bias",
+    "head_bias", "final_norm",
+)  # fmt: skip
+MAX_VISION_PARAMETERS = 10**12
 NEEDS_EXPERTS = (
     "top_k", "expert_hidden", "shared_experts", "shared_hidden", "shared_gate", "expert_groups",
     "top_groups", "router", "routed_scale", "renormalise", "shared_weights", "expert_weights",
@@ -55,7 +75,12 @@ class ModelSpec:
     expert_hidden. ``dense_layers`` is a count (the first n layers are dense) or 1-based layer numbers;
     without ``experts`` all layers are dense. ``shared_hidden`` is the width of all shared experts together.
     ``weights`` is the storage of every part that has no ``*_weights`` of its own (None: whatever the
-    scenario declares). ``left_out`` names the parts of the real model that no count here includes.
+    scenario declares); ``stored`` has the exceptions to that. ``left_out`` names the parts of the real
+    model that no count here includes.
+    ``layer_kinds`` has a kind for each layer where the layers are not alike; it then decides what is
+    counted, and the sizes above describe the model's main kind of attention, FFN and experts.
+    ``qk_norm``, ``qkv_bias``, ``out_bias``, ``ffn_bias``, ``gated`` and ``norm_bias`` describe layers that
+    are alike. ``positions`` is the length of a learned position table.
     Defaults are filled in once: a ``dataclasses.replace`` that changes ``hidden`` keeps ``head_dim``.
 
     Raises:
@@ -99,7 +124,25 @@ class ModelSpec:
     shared_weights: WeightFormat | None = None
     expert_weights: WeightFormat | None = None
 
+    qk_norm: QkNorm = QkNorm.NONE
+    qkv_bias: bool = False
+    out_bias: bool = False
+    gated: bool = True
+    ffn_bias: bool = False
+    norm_bias: bool = False
+    final_norm: bool = True
+    head_bias: bool = False
+    positions: int | None = None
+    layer_kinds: tuple[LayerKind, ...] = ()
+    extras: tuple[Extra, ...] = ()
+    stored: tuple[StoredAs, ...] = ()
+    vision_parameters: int = 0
+    mtp_layers: int = 0
+
     left_out: tuple[str, ...] = ()
+    _kinds: tuple[tuple[LayerKind, tuple[int, ...]], ...] = field(
+        init=False, repr=False, compare=False, default=()
+    )
     _dense_set: frozenset[int] = field(init=False, repr=False, compare=False, default=frozenset())
 
     def __post_init__(self) -> None:
@@ -123,8 +166,61 @@ class ModelSpec:
         return cls(**given)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
-        """Every field as plain JSON values, absent ones as None; ``from_dict`` gives an equal spec back."""
-        return {name: _plain(getattr(self, name)) for name in _keys()}
+        """Every field as plain JSON values, absent ones as None; ``from_dict`` gives an equal spec back.
+
+        Fields that say how layers differ or are stored are left out where they say nothing.
+        """
+        table = {name: _plain(getattr(self, name)) for name in _keys()}
+        for each in fields(self):
+            if each.name in _SAID_IF_SET and getattr(self, each.name) == each.default:
+                del table[each.name]
+        if self.layer_kinds:
+            table["layer_kinds"] = layer_kinds_table(self.layer_kinds)
+        if self.stored:
+            table["stored"] = stored_table(self.stored)
+        if self.extras:
+            table["extras"] = extras_table(self.extras)
+        return table
+
+    def kinds(self, why: str = "say what its layers are") -> tuple[tuple[LayerKind, tuple[int, ...]], ...]:
+        """Each kind of layer with the numbers (from 1) of the layers that are of it, in order of first use.
+
+        Raises:
+            ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
+        """
+        if not self._kinds:
+            found: dict[LayerKind, list[int]] = {}
+            if self.layer_kinds:
+                for number, kind in enumerate(self.layer_kinds, start=1):
+                    found.setdefault(kind, []).append(number)
+            else:
+                dense = [n for n in range(1, self.layers + 1) if not self.is_moe(n)]
+                moe = [n for n in range(1, self.layers + 1) if self.is_moe(n)]
+                groups = [
+                    (layers, _uniform_kind(self, why, is_moe=layers is moe))
+                    for layers in (dense, moe)
+                    if layers
+                ]
+                found = {kind: layers for layers, kind in sorted(groups, key=lambda group: group[0][0])}
+            made = tuple((kind, tuple(layers)) for kind, layers in found.items())
+            object.__setattr__(self, "_kinds", made)
+        return self._kinds
+
+    def kind_of(self, layer: int) -> LayerKind:
+        """The kind of a layer, numbered from 1.
+
+        Raises:
+            ConfigError: when there is no such layer, or a size that is needed is not stated.
+        """
+        is_moe = self.is_moe(layer)
+        if self.layer_kinds:
+            return self.layer_kinds[layer - 1]
+        return next(kind for kind, _ in self.kinds() if kind.is_moe == is_moe)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every layer has the same attention over all earlier tokens, as trips count it."""
+        return not self.layer_kinds
 
     @property
     def mla(self) -> bool:
@@ -180,6 +276,53 @@ class ModelSpec:
         return value
 
 
+_SAID_IF_SET = frozenset({
+    "qk_norm", "qkv_bias", "out_bias", "gated", "ffn_bias", "norm_bias", "final_norm", "head_bias",
+    "positions", "layer_kinds", "extras", "stored", "vision_parameters", "mtp_layers",
+})  # fmt: skip
+
+
+def _uniform_kind(spec: ModelSpec, why: str, *, is_moe: bool) -> LayerKind:
+    """The kind of the layers of a model whose layers are alike, dense or with experts."""
+    attention: HeadAttention | LatentAttention
+    if spec.mla:
+        attention = LatentAttention(
+            type=Type.MLA,
+            heads=spec.need("heads", why),
+            kv_lora_rank=spec.need("kv_lora_rank", why),
+            q_lora_rank=spec.q_lora_rank,
+            qk_nope_head_dim=spec.need("qk_nope_head_dim", why),
+            qk_rope_head_dim=spec.need("qk_rope_head_dim", why),
+            v_head_dim=spec.need("v_head_dim", why),
+            bias=spec.out_bias,
+        )
+    else:
+        attention = HeadAttention(
+            type=Type.FULL,
+            heads=spec.need("heads", why),
+            kv_heads=spec.need("kv_heads", why),
+            head_dim=spec.need("head_dim", why),
+            v_head_dim=spec.need("v_head_dim", why),
+            qkv_bias=spec.qkv_bias,
+            out_bias=spec.out_bias,
+            qk_norm=spec.qk_norm,
+        )
+    ffn: DenseFfn | MoeFfn
+    if is_moe:
+        ffn = MoeFfn(
+            experts=spec.need("experts", why),
+            top_k=spec.need("top_k", why),
+            width=spec.need("expert_hidden", why),
+            gated=spec.gated,
+            bias=spec.ffn_bias,
+            shared_width=spec.need("shared_hidden", why) if spec.shared_experts else 0,
+            shared_gate=spec.shared_gate,
+        )
+    else:
+        ffn = DenseFfn(width=spec.need("dense_hidden", why), gated=spec.gated, bias=spec.ffn_bias)
+    return LayerKind(attention=attention, feed_forward=ffn, norm_bias=spec.norm_bias)
+
+
 def _keys() -> list[str]:
     """Keys of a ``[model]`` table."""
     return [each.name for each in fields(ModelSpec) if each.init]
@@ -228,13 +371,19 @@ def _single_values(spec: ModelSpec) -> dict[str, object]:
         if getattr(spec, name) is not None:
             whole_number(f"model.{name}", getattr(spec, name), at_most=most)
     whole_number("model.shared_experts", spec.shared_experts, at_least=0, at_most=MAX_EXPERTS)
-    for name in ("tie_embeddings", "shared_gate", "renormalise"):
+    for name in SWITCHES:
         _if_given(spec, name, check_bool)
+    whole_number("model.vision_parameters", spec.vision_parameters, at_least=0, at_most=MAX_VISION_PARAMETERS)
+    whole_number("model.mtp_layers", spec.mtp_layers, at_least=0, at_most=MAX_LAYERS)
     for name in ("name", "source"):
         _if_given(spec, name, check_text)
     final: dict[str, object] = {name: _word(spec, name, WeightFormat) for name in FORMAT_FIELDS}
     final["router"] = _word(spec, "router", RouterKind)
     final["routed_scale"] = _if_given(spec, "routed_scale", partial(finite_number, at_most=MAX_SIZE))
+    final["qk_norm"] = _word(spec, "qk_norm", QkNorm) or QkNorm.NONE
+    final["layer_kinds"] = layer_kinds_from(spec.layer_kinds, spec.layers)
+    final["extras"] = extras_from("model.extras", spec.extras)
+    final["stored"] = stored_from(spec.stored, spec.layers)
     final["left_out"] = _texts("model.left_out", spec.left_out)
     return final
 

@@ -260,6 +260,13 @@ def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
     parts = plan.head_parts(mesh.cp)
     if parts == 1 or model.heads is None:
         return
+    if model.layer_kinds:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            "cuts the heads of layers that are all alike; with layers of several kinds it is not modelled",
+            "try kv_exchange = 'ring'",
+        )
     heads = model.heads // mesh.tp
     if heads % parts:
         raise ConfigError(

@@ -68,7 +68,11 @@ def read_bytes(path: Path, field: str) -> bytes:
 def _read_model(path: Path) -> ModelSpec:
     from tracer.model.configs import read_config
 
-    return read_config(parse_text(read_text(path, "model.config"), ".json")).spec
+    beside = path.with_name(path.name.replace("config.json", "hf_quant_config.json"))
+    quantisation = None
+    if beside != path and beside.is_file():
+        quantisation = parse_text(read_text(beside, "model.config"), ".json")
+    return read_config(parse_text(read_text(path, "model.config"), ".json"), quantisation=quantisation).spec
 
 
 @cache

@@ -42,6 +42,7 @@ class Pools:
                 "pools", phases, "must be prefill, then decode", "try Pools.join(prefill, decode)"
             )
         _check_same(self.prefill, self.decode)
+        _check_kinds(self.prefill)
         _check_room(self.decode)
 
     @classmethod
@@ -67,6 +68,18 @@ class Pools:
         """The link of one GPU between the pools: the slower of the two pools' InfiniBand."""
         links = (self.prefill.cluster.ib, self.decode.cluster.ib)
         return Link(min(link.bytes_per_s for link in links), max(link.latency_s for link in links))
+
+
+def _check_kinds(prefill: Scenario) -> None:
+    """What windows and states hand over is not modelled, so it is refused and not counted wrongly."""
+    kinds = {kind.attention for kind in prefill.model.layer_kinds}
+    types = sorted({"none" if each is None else str(each.type) for each in kinds})
+    if len(kinds) > 1 or types[:1] not in ([], ["mla"], ["dsa"], ["full"]):
+        rule = (
+            f"has layers of several kinds ({', '.join(types)}), whose hand-over between pools is not modelled"
+        )
+        fix = "give the sizes of its full-attention layers in [model]"
+        raise ConfigError("model.layer_kinds", prefill.model.name, rule, fix)
 
 
 def _check_same(prefill: Scenario, decode: Scenario) -> None:
@@ -95,7 +108,7 @@ def _check_room(decode: Scenario) -> None:
     fullest = max(kv_room(decode, requests=requests), key=lambda room: room.kv_bytes)
     if fullest.left_bytes is None or fullest.left_bytes >= 0:
         return
-    fit = max(0, fullest.free_bytes or 0) // max(1, fullest.positions * fullest.bytes_per_position)
+    fit = max(0, fullest.free_bytes or 0) // max(1, fullest.share.bytes)
     smaller = "a larger tp, cp or pp" if not decode.model.mla else "a larger cp, dcp or pp"
     fix = (
         f"try {fit // decode.mesh.size_of('cp')} a CP rank (token.batch)"

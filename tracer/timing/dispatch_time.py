@@ -18,6 +18,7 @@ from tracer.trip.clock import LinkRates, transfer_seconds
 from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
+    from tracer.timing.calibration.answer import Estimate
     from tracer.traffic.dispatch import DispatchCopies
     from tracer.traffic.traffic import CommVolume
 
@@ -26,16 +27,25 @@ DISPATCH, COMBINE = "dispatch", "combine"
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTime:
-    """One exchange of a batch: bytes a GPU sends on each tier, their seconds, and the whole."""
+    """One exchange of a batch: bytes a GPU sends on each tier, their seconds, and the whole.
+
+    ``estimate`` is what the measured kernels take; None at link rates.
+    """
 
     nvlink_bytes: float
     ib_bytes: float
     nvlink_seconds: float
     ib_seconds: float
     overlapped: bool = True
+    estimate: Estimate | None = None
 
     @property
     def seconds(self) -> float:
+        """The measured kernels' time, or that of the links."""
+        return self.floor_seconds if self.estimate is None else max(self.estimate.seconds, self.floor_seconds)
+
+    @property
+    def floor_seconds(self) -> float:
         """The slower tier, or both added."""
         parts = (self.nvlink_seconds, self.ib_seconds)
         return max(parts) if self.overlapped else exact_sum(parts)
@@ -43,7 +53,7 @@ class ExchangeTime:
     @property
     def binding(self) -> str | None:
         """The tier that takes longer; None when nothing moves."""
-        if self.seconds == 0:
+        if self.floor_seconds == 0:
             return None
         return Tier.IB if self.ib_seconds > self.nvlink_seconds else Tier.NVLINK
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Sp
 from tracer.scenario.step import tokens_per_replica
 from tracer.timing.operators import (
     ExpertLoad,
@@ -16,6 +16,7 @@ from tracer.timing.operators import (
     expert_load,
     expert_operator,
     ffn_operator,
+    has_dense_ffn,
 )
 from tracer.traffic.moe import dispatched_rows
 
@@ -48,7 +49,7 @@ def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWo
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     dense: tuple[Operator, ...] = ()
-    if model.moe_layers < model.layers:
+    if has_dense_ffn(model):
         split = scenario.dense_tp
         own = batch.tokens / (parts * cp * (tp // split))
         dense = (ffn_operator(model, WeightPart.DENSE, own, split, unstated),)
@@ -65,11 +66,17 @@ def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Op
     model = scenario.model
     if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
         return ()
-    if not scenario.plan.slices_shared:
-        return (ffn_operator(model, WeightPart.SHARED, rows, 1, unstated),)
-    # Each TP rank runs its slice on every row of the group, whether it held the row before or not.
-    gathered = tokens_per_replica(scenario) / scenario.mesh.cp
-    return (ffn_operator(model, WeightPart.SHARED, gathered, scenario.mesh.tp, unstated),)
+    split = scenario.mesh.tp if scenario.plan.slices_shared else 1
+    return (ffn_operator(model, WeightPart.SHARED, shared_rows(scenario, rows), split, unstated),)
+
+
+def shared_rows(scenario: Scenario, rows: float) -> float:
+    """Rows that one GPU runs its part of a shared expert on, of ``rows`` that it dispatches.
+
+    A slice runs on all rows of the TP group, which without SP each of its ranks has anyway.
+    """
+    gathers = scenario.plan.slices_shared and scenario.plan.sp is not Sp.OFF
+    return rows * scenario.mesh.tp if gathers else rows
 
 
 def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:

@@ -6,14 +6,15 @@ that go in and come out. Norms, rotary embedding, routing and softmax are left o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import finite_number
 from tracer.model.dtype import BYTES, Dtype
+from tracer.model.layers import AttentionType
 from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
-from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, weight_matrices
+from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, layer_matrices
 from tracer.scenario.token import Phase
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ _WHY = "count the FLOPs of a layer"
 _RATES = {
     WeightFormat.FP8: "fp8_flops",
     WeightFormat.FP8_BLOCK128: "fp8_flops",
+    WeightFormat.FP8_BLOCK128_UE8M0: "fp8_flops",
+    WeightFormat.FP8_CHANNEL: "fp8_flops",
+    WeightFormat.MXFP8: "fp8_flops",
     WeightFormat.NVFP4: "fp4_flops",
 }
 
@@ -103,7 +107,7 @@ def attention_operators(
     ``output`` is the storage of the output projection where a checkpoint stores it unlike the others.
     """
     stored = part_format(spec, WeightPart.ATTENTION, unstated)
-    matrices = [matrix for matrix in weight_matrices(spec) if matrix.part is WeightPart.ATTENTION]
+    matrices = _main_attention(spec)
     inner = [matrix for matrix in matrices if matrix.name != "o"]
     outer = [matrix for matrix in matrices if matrix.name == "o"]
     return (
@@ -111,6 +115,15 @@ def attention_operators(
         _core(spec, batch, tp),
         _projections("attention output", spec, batch, tp, outer, output or stored),
     )
+
+
+def _main_attention(spec: ModelSpec) -> list[WeightMatrix]:
+    """The attention matrices of one layer of the model's main kind: one that sees all earlier tokens."""
+    kinds = [kind for kind, _ in spec.kinds(_WHY) if kind.attention is not None]
+    whole = (AttentionType.FULL, AttentionType.MLA, AttentionType.DSA)
+    main = min(kinds, key=lambda kind: kind.attention is None or kind.attention.type not in whole)
+    found = layer_matrices(replace(main, feed_forward=None), spec.need("hidden", _WHY))
+    return [matrix for matrix in found if matrix.part is WeightPart.ATTENTION]
 
 
 def _projections(
@@ -167,12 +180,25 @@ def ffn_operator(
     """The FFN of a dense layer (``WeightPart.DENSE``) or the shared experts (``SHARED``), cut over ``tp``."""
     width = spec.need("dense_hidden" if part is WeightPart.DENSE else "shared_hidden", _WHY)
     hidden, stored = spec.need("hidden", _WHY), part_format(spec, part, unstated)
-    matrices = list(ffn_matrices(part, hidden, width, 1, 1))
+    matrices = list(ffn_matrices(part, hidden, width, 1, 1, gated=_is_gated(spec, part)))
     flops = sum(2 * matrix.elements * tokens for matrix in matrices)
     weights = sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in matrices)
     name = "dense FFN" if part is WeightPart.DENSE else "shared expert"
     rows = 2 * tokens * hidden * BYTES[Dtype.BF16]
     return Operator(name, flops / tp, weights / tp, rows, rate_of(stored))
+
+
+def _is_gated(spec: ModelSpec, part: WeightPart) -> bool:
+    """Whether the FFNs of a part are gated, in the first layer that has one."""
+    for kind in spec.layer_kinds:
+        if kind.feed_forward is not None and kind.is_moe == (part is WeightPart.SHARED):
+            return kind.feed_forward.gated
+    return spec.gated
+
+
+def has_dense_ffn(spec: ModelSpec) -> bool:
+    """Whether some layer without experts has an FFN: some kinds of layer have none."""
+    return spec.moe_layers < spec.layers and not (spec.layer_kinds and spec.dense_hidden is None)
 
 
 def moe_layer(
@@ -208,6 +234,8 @@ def dense_layer(
     unstated: WeightFormat = WeightFormat.BF16,
     output: WeightFormat | None = None,
 ) -> tuple[Operator, ...]:
-    """Operators of one dense layer: attention and its FFN."""
+    """Operators of one dense layer: attention, and its FFN where it has one."""
     attention = attention_operators(spec, batch, tp, unstated, output)
+    if spec.layer_kinds and not has_dense_ffn(spec):
+        return attention
     return (*attention, ffn_operator(spec, WeightPart.DENSE, batch.tokens, dense_tp, unstated))

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
 from tracer.errors import whole_number
 from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.scenario.token import Phase
+from tracer.timing.basis import PEAK_BASIS, Rates, rates_word
 from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
-from tracer.timing.layer_work import layer_work
+from tracer.timing.layer_work import LayerWork, layer_work
+from tracer.timing.measured.around import around_dense, around_layer, around_moe
+from tracer.timing.measured.compute import measured_work
+from tracer.timing.measured.error import expected_error, expected_interval
+from tracer.timing.measured.exchange import linked, measured_axes, measured_exchange
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
 from tracer.traffic.gathers import ENDS
+from tracer.traffic.moe import dispatched_rows
 from tracer.traffic.traffic import CommVolume, comm_volume
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
+from tracer.trip.kinds import taken_as_alike
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
     from tracer.scenario.scenario import Scenario
+    from tracer.timing.calibration.answer import Estimate
+    from tracer.timing.measured.error import Parts
+    from tracer.traffic.line import AxisTraffic
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
 _WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS)
 """Parts of the traffic that weigh the same whatever the tokens."""
+_NOTHING = LayerTime(())
 _PROPORTIONAL = (
     "elements", "bytes", "nvlink_elements", "ib_elements", "nvlink_bytes", "ib_bytes", "nvlink_seconds",
     "ib_seconds",
@@ -37,9 +49,12 @@ _PROPORTIONAL = (
 class PassTime:
     """Times of one pass of ``tokens`` new tokens per replica, all replicas alike, seconds on one GPU.
 
-    ``attention``, ``shared``, ``experts`` and ``dense`` are rooflines at peak rates; ``traffic`` is what
-    the axes move at link rate, ``exchange`` dispatch and combine of a MoE layer. Nothing overlaps but the
-    two link tiers.
+    ``attention``, ``shared``, ``experts`` and ``dense`` are the operators of a layer, ``around`` the small
+    kernels of any layer, ``around_moe`` and ``around_dense`` those of a kind, ``head`` the LM head;
+    ``traffic`` is what the axes move at link rate, ``axes`` measured calls that stand for some of its
+    lines, ``exchange`` dispatch and combine of a MoE layer, ``floor`` the same pass at peak. At peak rates
+    operators are rooflines, and small kernels and the LM head are left out. Nothing overlaps but the two
+    link tiers.
     """
 
     tokens: int
@@ -51,11 +66,23 @@ class PassTime:
     traffic: CommVolume
     rates_name: str
     hardware_name: str
+    rates: Rates = Rates.PEAK
+    around: LayerTime = _NOTHING
+    around_moe: LayerTime = _NOTHING
+    around_dense: LayerTime = _NOTHING
+    head: LayerTime = _NOTHING
+    axes: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
+    floor: PassTime | None = None
+
+    def line_seconds(self, line: AxisTraffic) -> float:
+        """Seconds of one line of traffic: the measured call that stands for it, or its links."""
+        found = self.axes.get((line.axis, line.part))
+        return line.seconds if found is None else max(found.seconds, line.seconds)
 
     def axis_seconds(self, axis: str, *parts: str) -> float:
         """Seconds a layer of an axis in some parts of the model."""
         return exact_sum(
-            line.seconds for line in self.traffic.lines if line.axis == axis and line.part in parts
+            self.line_seconds(line) for line in self.traffic.lines if line.axis == axis and line.part in parts
         )
 
     @property
@@ -75,7 +102,7 @@ class PassTime:
             return None
         shared = self.shared.seconds + self.axis_seconds("tp", "shared_expert", "moe_gather")
         return MoeTimes(
-            self.attention_seconds,
+            self.attention_seconds + self.around.seconds + self.around_moe.seconds,
             max(self.exchange["dispatch"].seconds, _SMALLEST),
             shared,
             self.experts.seconds,
@@ -93,14 +120,14 @@ class PassTime:
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
-        own = self.shared.seconds + self.experts.seconds
-        return self.attention_seconds + own + moved + self.gather_seconds
+        small = self.around.seconds + self.around_moe.seconds + self.gather_seconds
+        return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved + small
 
     @property
     def dense_layer_seconds(self) -> float:
         """One dense layer."""
-        moved = self.axis_seconds("tp", "ffn") + self.gather_seconds
-        return self.attention_seconds + self.dense.seconds + moved
+        small = self.around.seconds + self.around_dense.seconds + self.gather_seconds
+        return self.attention_seconds + self.dense.seconds + self.axis_seconds("tp", "ffn") + small
 
     @property
     def send_seconds(self) -> float:
@@ -120,18 +147,73 @@ class PassTime:
         return tuple(stages)
 
     @property
+    def token_stage_seconds(self) -> tuple[float, ...]:
+        """The same until a token is out: the last stage has the LM head too, where it is timed."""
+        *before, last = self.stage_seconds
+        return (*before, last + self.head.seconds)
+
+    @property
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
         stages = self.stage_seconds
         return exact_sum(stages) + (len(stages) - 1) * self.send_seconds
 
     @property
+    def small(self) -> LayerTime:
+        """The kernels around the big ones, and the LM head."""
+        parts = (self.around, self.around_moe, self.around_dense, self.head)
+        return LayerTime(tuple(each for layer in parts for each in layer.operators))
+
+    @property
+    def floor_seconds(self) -> float:
+        """The same pass at peak rates: its big operators as rooflines, its traffic on the links."""
+        return self.seconds if self.floor is None else self.floor.seconds
+
+    @property
+    def error(self) -> float | None:
+        """Expected relative error of :attr:`seconds`; see :mod:`tracer.timing.measured.error`."""
+        return expected_error(self.timed_parts)
+
+    @property
+    def interval_seconds(self) -> tuple[float, float] | None:
+        """Seconds between which nine of ten measurements would put the pass; None where that is unknown."""
+        return expected_interval(self.timed_parts, self.seconds, self.floor_seconds)
+
+    @property
+    def timed_parts(self) -> Parts:
+        """Seconds of every part of the pass, with the estimate that they rest on."""
+        model = self.traffic.scenario.model
+        moe, dense = model.moe_layers, model.layers - model.moe_layers
+        often = (
+            (model.layers, self.attention),
+            (model.layers, self.around),
+            (moe, self.shared),
+            (moe, self.experts),
+            (moe, self.around_moe),
+            (dense, self.dense),
+            (dense, self.around_dense),
+        )
+        parts = [(count * each.seconds, each.estimate) for count, layer in often for each in layer.operators]
+        parts += [(moe * each.seconds, each.estimate) for each in self.exchange.values()]
+        for line in self.traffic.lines:
+            if not (line.axis == "ep" and self.exchange):
+                seconds = self.line_seconds(line) * line.times
+                parts.append((seconds, self.axes.get((line.axis, line.part))))
+        return tuple((seconds, found) for seconds, found in parts if seconds)
+
+    @property
     def assumption(self) -> str:
         """What the times assume, in one line."""
+        if self.rates is Rates.CALIBRATED:
+            return (
+                f"{self.hardware_name} by measured kernels where there are any, {self.rates_name} link rates "
+                "elsewhere, loads of experts even, all replicas alike, nothing overlapped but the two tiers; "
+                "sampling, scheduling and the CPU left out"
+            )
         return (
             f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
             "picks, all replicas alike, nothing overlapped but the two tiers; norms, routing, embedding and "
-            "LM head left out"
+            "LM head left out" + "".join(f"; {text}" for text in taken_as_alike(self.traffic.scenario.model))
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,6 +222,10 @@ class PassTime:
         operators = (*self.attention.operators, *self.shared.operators, *self.experts.operators)
         return {
             "tokens_per_replica": self.tokens,
+            "rates": str(self.rates),
+            "floor_seconds": self.floor_seconds,
+            "error": self.error,
+            "interval_seconds": self.interval_seconds and list(self.interval_seconds),
             **{name: getattr(self, name) for name in names},
             "stage_seconds": list(self.stage_seconds),
             "operators": [
@@ -152,7 +238,8 @@ class PassTime:
                     "seconds": each.seconds,
                     "bound": each.bound,
                 }
-                for each in (*operators, *self.dense.operators)
+                | _basis(each.estimate)
+                for each in (*operators, *self.dense.operators, *self.small.operators)
             ],
             "exchange": {
                 name: {
@@ -161,9 +248,18 @@ class PassTime:
                     "seconds": each.seconds,
                     "binding": None if each.binding is None else str(each.binding),
                 }
+                | _basis(each.estimate)
                 for name, each in self.exchange.items()
             },
         }
+
+
+def _basis(found: Estimate | None) -> dict[str, Any]:
+    """What an estimate rests on, as JSON values."""
+    return {
+        "basis": PEAK_BASIS if found is None else found.basis,
+        "error": None if found is None else found.error,
+    }
 
 
 def pass_batch(scenario: Scenario, tokens: int | None = None) -> TimedBatch:
@@ -191,36 +287,76 @@ def pass_time(
     tokens: int | None = None,
     batch: TimedBatch | None = None,
     parts: int = 1,
-    rates: LinkRates | None = None,
+    rates: Rates | str = Rates.CALIBRATED,
+    links: LinkRates | None = None,
     rates_name: str = "the cluster's",
     like: PassTime | None = None,
 ) -> PassTime:
     """Times of a pass of ``batch`` requests per replica (default: :func:`pass_batch` of ``tokens``).
 
-    ``parts`` cuts its rows evenly and times one part: attention work and rows are shared out, weights
-    are read in each. ``like`` is a pass of the same scenario and rates: its traffic is scaled to the rows,
-    which spares the sums over groups.
+    ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors). ``links`` are
+    a profile's link rates: they then time all that moves. ``parts`` cuts its rows evenly and times one
+    part: attention work and rows are shared out, weights are read in each. ``like`` is a pass of the same
+    scenario and rates: its traffic is scaled to the rows, which spares the sums over groups.
 
     Raises:
-        ConfigError: when the model lacks a size, or the hardware a rate.
+        ConfigError: when the model lacks a size, the hardware a rate, or for another word for ``rates``.
     """
-    batch = batch or pass_batch(scenario, tokens)
+    chosen, batch = rates_word(rates), batch or pass_batch(scenario, tokens)
     rows = -(-batch.tokens // whole_number("parts", parts))
-    rates = rates or LinkRates.of(scenario.cluster)
-    cluster = replace(scenario.cluster, nvlink=rates.nvlink, ib=rates.ib)
+    used = links or LinkRates.of(scenario.cluster)
+    cluster = replace(scenario.cluster, nvlink=used.nvlink, ib=used.ib)
     sized = with_tokens(scenario.with_phase(batch.phase).with_(cluster=cluster), rows)
     work = layer_work(sized, batch, parts)
     traffic = comm_volume(sized) if like is None else _scaled(like.traffic, sized)
-    return PassTime(
+    floor = PassTime(
         rows,
         layer_time(work.attention, hardware),
         layer_time(work.shared, hardware),
         layer_time(work.experts, hardware),
         layer_time(work.dense, hardware),
-        exchange=moe_exchange(traffic, rates),
+        exchange=moe_exchange(traffic, used),
         traffic=traffic,
         rates_name=rates_name,
         hardware_name=hardware.name,
+    )
+    if chosen is Rates.PEAK:
+        return floor
+    timed = _measured_compute(floor, sized, batch, parts, hardware, work)
+    return timed if links is not None else _measured_links(timed, sized, hardware)
+
+
+def _measured_compute(
+    floor: PassTime, sized: Scenario, batch: TimedBatch, parts: int, gpu: Hardware, work: LayerWork
+) -> PassTime:
+    """The pass with estimates for what the GPU computes, and the kernels that a roofline leaves out."""
+    found = measured_work(sized, batch, parts, gpu, work)
+    outside, moe = dispatched_rows(sized, tokens_per_replica(sized)), bool(sized.model.moe_layers)
+    inside = batch.tokens / (parts * sized.mesh.cp)
+    shared = sized.mesh.tp if sized.plan.slices_shared else 1
+    own = inside / (sized.mesh.tp // sized.dense_tp)
+    return replace(
+        floor,
+        rates=Rates.CALIBRATED,
+        floor=floor,
+        attention=found.attention,
+        shared=found.shared,
+        experts=found.experts,
+        dense=found.dense,
+        head=found.head,
+        around=around_layer(sized, outside, inside, gpu),
+        around_moe=around_moe(sized, outside, shared, gpu) if moe else _NOTHING,
+        around_dense=around_dense(sized, own, gpu) if found.dense.operators else _NOTHING,
+    )
+
+
+def _measured_links(timed: PassTime, sized: Scenario, hardware: Hardware) -> PassTime:
+    """The pass with estimates for what moves, on the cluster's links."""
+    gpu = linked(hardware, sized)
+    return replace(
+        timed,
+        exchange=measured_exchange(sized, timed.traffic, timed.exchange, gpu),
+        axes=measured_axes(sized, timed.traffic, gpu),
     )
 
 

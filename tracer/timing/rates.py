@@ -60,10 +60,11 @@ def fit_two_lines(payload_bytes: Sequence[float], seconds: Sequence[float]) -> t
     """Two links of which the faster counts: a protocol for small messages, and one for large.
 
     Rows are split at every size in turn and each side fitted; the split whose worst relative error is
-    smallest wins. Rows must be in order of size, three at least a side.
+    smallest wins. Rows must be in order of size, three at least a side. A split of which one side does not
+    grow with the bytes, as noise does it, is passed over; if every one is, a single line serves both.
 
     Raises:
-        ConfigError: for fewer than six rows.
+        ConfigError: for fewer than six rows, or times that do not grow with the bytes at all.
     """
     if len(payload_bytes) < 6:
         raise ConfigError("fit.bytes", f"{len(payload_bytes)} rows", "must be at least 6", "give more sizes")
@@ -76,7 +77,16 @@ def fit_two_lines(payload_bytes: Sequence[float], seconds: Sequence[float]) -> t
     def worst(pair: tuple[Link, Link]) -> float:
         return max(abs(faster(pair, size) / time - 1) for size, time in rows)
 
-    return min((lines(split) for split in range(3, len(rows) - 2)), key=worst)
+    found = []
+    for split in range(3, len(rows) - 2):
+        try:
+            found.append(lines(split))
+        except ConfigError:  # noise: this side of the split does not grow with the bytes
+            continue
+    if not found:
+        whole = fit_link(*map(list, zip(*rows, strict=True)))
+        return whole, whole
+    return min(found, key=worst)
 
 
 def faster(lines: Sequence[Link], payload_bytes: float) -> float:
@@ -150,7 +160,7 @@ def profile(name: object) -> Profile:
     return _read(name, stored[name])
 
 
-def rates_of(name: str, cluster_rates: LinkRates) -> LinkRates:
+def rates_of(name: str | Profile, cluster_rates: LinkRates) -> LinkRates:
     """Links of a profile, or the cluster's own for ``peak``.
 
     Raises:
@@ -158,7 +168,7 @@ def rates_of(name: str, cluster_rates: LinkRates) -> LinkRates:
     """
     if name == PEAK:
         return cluster_rates
-    found = profile(name)
+    found = name if isinstance(name, Profile) else profile(name)
     if found.rates is None:
         rule = "has times of whole collectives and no link rates"
         raise ConfigError("profile", name, rule, f"try {PEAK!r}, or one of {', '.join(profile_names())}")

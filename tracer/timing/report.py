@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.display import exact_sum, format_bytes, format_seconds, left, right, text_table
-from tracer.errors import ConfigError
+from tracer.display import exact_sum, format_seconds, left, right, text_table
+from tracer.errors import ConfigError, whole_number
 from tracer.mesh.hardware import Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
+from tracer.timing.basis import Rates, rates_word
 from tracer.timing.batch import TimedBatch
-from tracer.timing.pass_time import PassTime, pass_time
-from tracer.timing.rates import PEAK, rates_of
+from tracer.timing.pass_rows import known_words, pass_rows
+from tracer.timing.pass_time import PassTime, pass_batch, pass_time
+from tracer.timing.rates import PEAK, Profile, rates_of
 from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
+from tracer.timing.throughput import Throughput, half_beside_communication, throughput
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
 from tracer.trip.clock import LinkRates, TripTime, trip_time
@@ -58,6 +61,7 @@ class TimeReport:
     choice: Choice | None
     missing: tuple[str, ...]
     chunk: int | None = None
+    throughput: tuple[Throughput, ...] = ()
 
     @property
     def closed_bubble(self) -> float | None:
@@ -102,6 +106,7 @@ class TimeReport:
                 "window_seconds": choice.window_seconds,
                 "checks": [{"name": c.name, "holds": c.holds, "why": c.why} for c in choice.checks],
             },
+            "throughput": [each.to_dict() for each in self.throughput],
             "missing": list(self.missing),
         }
 
@@ -115,43 +120,53 @@ def time_report(
     tokens: int | None = None,
     micro_batches: int = 8,
     chunk: int | None = None,
-    profile: str = PEAK,
+    profile: str | Profile = PEAK,
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
+    rates: Rates | str = Rates.CALIBRATED,
 ) -> TimeReport:
     """Time a scenario: ``tokens`` new tokens per replica, ``micro_batches`` of them, a profile's rates.
 
     ``chunk`` sends one prompt through the pipeline in chunks of so many tokens, in place of micro-batches.
     ``hardware`` names the GPU for FLOPs and memory where the cluster names none, or one without them.
     ``moe_times`` are overlapped, halved, instead of those computed.
+    ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors by the data
+    sheet); the trip's links are timed alone either way. A profile other than ``peak`` times all that moves.
 
     Raises:
-        ConfigError: for a number below 1, or a profile or GPU that does not ship.
+        ConfigError: for a number below 1, or a profile, GPU or word for ``rates`` that is unknown.
     """
     if chunk is not None and scenario.decodes:
         raise ConfigError("chunk", chunk, "divides a prompt, and decode has none", "leave it out")
-    rates = rates_of(profile, LinkRates.of(scenario.cluster))
-    name = "the cluster's" if profile == PEAK else profile
+    links, chosen = rates_of(profile, LinkRates.of(scenario.cluster)), rates_word(rates)
+    named = None if profile == PEAK else links
+    own = profile.name if isinstance(profile, Profile) else profile
+    name = "the cluster's" if profile == PEAK else own
     trip = take_trip(scenario)
     missing: list[str] = []
     gpu = _hardware(scenario, hardware, missing)
     whole = overlap = pipeline = decode = choice = None
+    served: tuple[Throughput, ...] = ()
     if gpu is not None:
-        whole = pass_time(scenario, gpu, tokens=tokens, rates=rates, rates_name=name)
-        overlap = _overlap(scenario, gpu, whole, rates, missing)
+        whole = _pass(scenario, gpu, tokens, missing, rates=chosen, links=named, rates_name=name)
+    if gpu is not None and whole is not None:
+        half = _half(scenario, gpu, whole, named, missing)
+        overlap = None if half is None else _overlap(whole, half)
+        batch = pass_batch(scenario, tokens)
         if scenario.phase is Phase.DECODE:
             decode = _decode(whole, micro_batches, missing)
         else:
             pipeline = _pipeline(whole, micro_batches, missing)
             if chunk is not None and pipeline is not None:
-                pipeline = chunked_prompt(scenario, gpu, chunk, rates)
-        choice = _choice(scenario, gpu, whole, rates, missing)
-    times = trip_time(trip, rates, name)
+                pipeline = chunked_prompt(scenario, gpu, chunk, named, chosen)
+                batch = TimedBatch.prompts(scenario.token.prompt)
+        served = throughput(whole, batch, half, pipeline, decode, chunked=chunk is not None)
+        choice = _choice(scenario, gpu, whole, links, missing)
+    times = trip_time(trip, links, name)
     if moe_times is not None:
         overlap = overlap_two(moe_times, layers=OVERLAPPED_LAYERS)
-    return TimeReport(
-        trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), chunk if pipeline else None
-    )
+    used = chunk if pipeline else None
+    return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), used, served)
 
 
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
@@ -169,22 +184,46 @@ def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hard
     return hardware
 
 
-def _overlap(
-    scenario: Scenario, hardware: Hardware, whole: PassTime, rates: LinkRates, missing: list[str]
-) -> Overlap | None:
-    """Two micro-batches of half the tokens, over four layers: long enough for the steady state to show."""
+def _pass(
+    scenario: Scenario, gpu: Hardware, tokens: int | None, missing: list[str], **how: Any
+) -> PassTime | None:
+    """The pass; None where no source states a rate that the model's formats need."""
+    if tokens is not None:
+        whole_number("tokens", tokens)
+    try:
+        return pass_time(scenario, gpu, tokens=tokens, **how)
+    except ConfigError as error:
+        if not error.field.startswith("hardware."):
+            raise
+        why = f"no source states the FLOPs of {gpu.name} in the model's format ({error.field})"
+        missing.append(f"{why}: give --hardware for times of arithmetic")
+        return None
+
+
+def _half(
+    scenario: Scenario, hardware: Hardware, whole: PassTime, links: LinkRates | None, missing: list[str]
+) -> MoeTimes | None:
+    """A MoE layer of half the tokens beside the other half's communication; None where nothing overlaps."""
     if whole.moe_times is None:
         missing.append("overlap: no tokens move in a MoE layer")
         return None
     if whole.tokens < 2:
         missing.append("overlap: one token cannot be split in two")
         return None
-    half = pass_time(scenario, hardware, tokens=whole.tokens, parts=2, rates=rates, like=whole)
-    return overlap_two(whole.moe_times, half.moe_times, layers=OVERLAPPED_LAYERS)
+    half = pass_time(
+        scenario, hardware, tokens=whole.tokens, parts=2, rates=whole.rates, links=links, like=whole
+    )
+    low = whole.traffic.scenario.plan.dispatch is DispatchMode.LOW_LATENCY
+    return half_beside_communication(half, low_latency=low)
+
+
+def _overlap(whole: PassTime, half: MoeTimes) -> Overlap:
+    """Two micro-batches of half the tokens, over four layers: long enough for the steady state to show."""
+    return overlap_two(whole.moe_times or half, half, layers=OVERLAPPED_LAYERS)
 
 
 def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
-    stages = whole.stage_seconds
+    stages = whole.token_stage_seconds
     if len(stages) < 2:
         missing.append("pipeline: one stage")
         return None
@@ -193,10 +232,11 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
 
 def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
     """Sixteen tokens of each group of requests through stages as slow as the slowest."""
-    if len(whole.stage_seconds) < 2:
+    if len(whole.token_stage_seconds) < 2:
         missing.append("pipeline: one stage")
         return None
-    return run_decode(len(whole.stage_seconds), groups, 16, max(whole.stage_seconds), whole.send_seconds)
+    stages = whole.token_stage_seconds
+    return run_decode(len(stages), groups, 16, max(stages), whole.send_seconds)
 
 
 def _choice(
@@ -213,7 +253,7 @@ def _choice(
             Workload(_batch(scenario, whole)),
             tp=scenario.mesh.tp,
             nvlink_domains=_nvlink_domains(scenario),
-            exchange_seconds=exact_sum(each.seconds for each in whole.exchange.values())
+            exchange_seconds=exact_sum(each.floor_seconds for each in whole.exchange.values())
             if whole.exchange
             else None,
         )
@@ -299,8 +339,12 @@ def report_text(report: TimeReport) -> str:
             f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
             f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
         ]
+    if report.throughput:
+        lines += ["", *map(str, report.throughput)]
     if report.choice is not None:
-        lines += ["", str(report.choice)]
+        at_peak = "tokens against weights, both at peak rates:"
+        calibrated = report.whole is not None and report.whole.rates is Rates.CALIBRATED
+        lines += ["", *([at_peak] if calibrated else []), str(report.choice)]
     if report.missing:
         lines += ["", *(f"not timed: {reason}" for reason in report.missing)]
     return "\n".join(lines)
@@ -308,27 +352,31 @@ def report_text(report: TimeReport) -> str:
 
 def _pass_lines(whole: PassTime) -> Iterator[str]:
     yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
-    yield from text_table(_LAYER_COLUMNS, _layer_rows(whole))
+    rows = list(pass_rows(whole))
+    if whole.rates is Rates.PEAK:
+        cells = [(each.name, format_seconds(each.seconds), each.binds) for each in rows]
+        yield from text_table(_PEAK_COLUMNS, cells)
+    else:
+        yield f"  {known_words(whole)}"
+        bases = list(dict.fromkeys(each.basis for each in rows))
+        yield from text_table(
+            _COLUMNS,
+            [
+                (
+                    each.name,
+                    format_seconds(each.seconds),
+                    format_seconds(each.floor_seconds),
+                    f"{each.binds} [{bases.index(each.basis) + 1}]",
+                )
+                for each in rows
+            ],
+        )
+        yield from (f"  [{place}] {basis}" for place, basis in enumerate(bases, 1))
     yield f"  assumes {whole.assumption}"
 
 
-_LAYER_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), left("what binds"))
-
-
-def _layer_rows(whole: PassTime) -> Iterator[tuple[str, str, str]]:
-    """What a layer's time goes into: its operators, the exchange of tokens, the other traffic."""
-    for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
-        for each in layer.operators:
-            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
-            yield each.operator.name, format_seconds(each.seconds), binds
-    for name, exchange in whole.exchange.items():
-        nvlink, ib = format_bytes(exchange.nvlink_bytes), format_bytes(exchange.ib_bytes)
-        binds = f"{exchange.binding or 'nothing'}: {nvlink} NVLink, {ib} IB a GPU"
-        yield name, format_seconds(exchange.seconds), binds
-    for line in whole.traffic.lines:
-        if not (line.axis == "ep" and whole.exchange):
-            name = f"{line.axis} {line.part.replace('_', ' ')}"
-            yield name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"
+_PEAK_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), left("what binds"))
+_COLUMNS = (left("a layer", 24), right("time", 9, gap=0), right("floor", 9, gap=0), left("what binds"))
 
 
 def _overlap_lines(overlap: Overlap) -> Iterator[str]:

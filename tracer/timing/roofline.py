@@ -15,22 +15,32 @@ from tracer.timing.operators import ExpertLoad, Operator, expert_load, expert_op
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
     from tracer.model.spec import ModelSpec
+    from tracer.timing.calibration.answer import Estimate
 
 MAX_BATCH = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """One operator on one GPU: seconds of arithmetic and of memory at peak rates."""
+    """One operator on one GPU: seconds of arithmetic and of memory at peak rates.
+
+    ``estimate`` is the answer of a measured call that stands for it; None at peak.
+    """
 
     operator: Operator
     compute_seconds: float
     memory_seconds: float
+    estimate: Estimate | None = None
+
+    @property
+    def floor_seconds(self) -> float:
+        """The larger of arithmetic and memory at peak."""
+        return max(self.compute_seconds, self.memory_seconds)
 
     @property
     def seconds(self) -> float:
-        """The larger of the two."""
-        return max(self.compute_seconds, self.memory_seconds)
+        """The estimate, which no floor exceeds; the floor where there is none."""
+        return self.floor_seconds if self.estimate is None else max(self.estimate.seconds, self.floor_seconds)
 
     @property
     def bound(self) -> str:
@@ -54,6 +64,11 @@ class LayerTime:
         """The plain roofline of a layer: the larger of all its arithmetic and all its memory time."""
         compute = exact_sum(each.compute_seconds for each in self.operators)
         return max(compute, exact_sum(each.memory_seconds for each in self.operators))
+
+    @property
+    def floor_seconds(self) -> float:
+        """Operators one after the other at their peak."""
+        return exact_sum(each.floor_seconds for each in self.operators)
 
     def of(self, name: str) -> float:
         """Seconds of the operators called ``name``; 0 when there is none."""

@@ -19,6 +19,7 @@ from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
+from tracer.trip.kinds import not_modelled
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -217,7 +218,19 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
         f"Assumes {ASSUMES}.",
         f"One {step}, averaged over all GPUs: {nvlink} on NVLink, {ib} over IB, "
         f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
+        *(f"Not modelled: {text}." for text in _not_modelled(traffic.scenario)),
     ]
+
+
+def _not_modelled(scenario: Scenario) -> list[str]:
+    """What the closed forms take no account of in layers of several kinds."""
+    found = not_modelled(scenario)
+    kinds = [kind for kind, _ in scenario.model.kinds()] if scenario.model.layer_kinds else []
+    if scenario.mesh.tp > 1 and any(kind.attention is None or kind.feed_forward is None for kind in kinds):
+        found.append("layers without attention or without an FFN: each is taken to have both")
+    if scenario.mesh.cp > 1 and len({kind.attention for kind in kinds}) > 1:
+        found.append("attention of several kinds: K/V of every layer is taken as the main kind's")
+    return found
 
 
 def traffic_text(traffic: CommVolume) -> str:

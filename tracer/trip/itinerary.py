@@ -12,6 +12,7 @@ from tracer.scenario.sharding import shard_sizes
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
+from tracer.trip.kinds import has_ffn, has_kv, mixes_tokens
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -74,8 +75,10 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
             yield from _gathered(scenario, where)
-            yield from _attention(scenario, where, after_kv, meet)
-            yield from _feed_forward(scenario, after_kv)
+            if mixes_tokens(model, layer):
+                yield from _attention(scenario, where, after_kv, meet)
+            if has_ffn(model, layer):
+                yield from _feed_forward(scenario, after_kv)
         done += count
         if stage + 1 < scenario.mesh.stages:
             yield hops.pp_send, Where(done, stage, rider.position, home, Part.PIPELINE)
@@ -138,9 +141,10 @@ def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
 def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
     if _tp(scenario) > 1 and _split_tokens(scenario):
         yield hops.all_gather, where
-    yield from meet(scenario, where)
-    if scenario.plan.head_parts(scenario.mesh.cp) > 1:
-        yield hops.heads_gather, after_kv
+    if has_kv(scenario.model, where.layer):
+        yield from meet(scenario, where)
+        if scenario.plan.head_parts(scenario.mesh.cp) > 1:
+            yield hops.heads_gather, after_kv
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
 

@@ -17,6 +17,7 @@ from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
 from tracer.trip.hop import WEIGHT_KINDS, Hop
 from tracer.trip.hops.cp import attention_way, kv_elements, pass_rule
+from tracer.trip.kinds import not_modelled
 from tracer.trip.trip import SCHEMA, Tally
 from tracer.trip.trips import SCHEMA as TRIPS_SCHEMA
 
@@ -110,6 +111,7 @@ def _notes(scenario: Scenario) -> list[str]:
     if scenario.always_picked and model.moe_layers:
         shared = ", ".join(map(str, scenario.always_picked))
         notes.append(f"shared experts are routed: expert {shared} is in every pick")
+    notes += [f"not modelled: {text}" for text in not_modelled(scenario)]
     layers = scenario.stage_layers
     if len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")

@@ -26,11 +26,15 @@ export function meshPage(frame) {
     }),
     verdict: make("section", { class: "mesh-verdict", "aria-label": "What it does", "aria-live": "polite" }),
     start: make("div", { class: "toolbar" }),
+    read: make("section", { class: "launch-read", "aria-label": "What was read" }),
   };
   frame.replaceChildren(
     make("h1", { class: "unseen", text: "Mesh" }),
     page.start,
-    make("div", { class: "mesh" }, [page.form, page.verdict]),
+    make("div", { class: "mesh" }, [
+      page.form,
+      make("div", { class: "mesh-side" }, [page.read, page.verdict]),
+    ]),
   );
   page.set = (changes) => set(page, changes);
   page.reset = (query) => {
@@ -38,6 +42,8 @@ export function meshPage(frame) {
     writeAddress(query);
     load(page);
   };
+  // A launch that is not read leaves no other mesh standing as if it were its own.
+  page.refused = () => page.verdict.replaceChildren();
   startBar(page);
   load(page);
 }

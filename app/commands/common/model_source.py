@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracer.model.configs import ReadModel
     from tracer.model.spec import ModelSpec
 
 
@@ -15,12 +16,20 @@ def read_model(source: str | None) -> ModelSpec | None:
     Raises:
         ConfigError: when the file cannot be read, or no model of that name ships.
     """
-    if source is None:
-        return None
-    if Path(source).suffix.lower() == ".json":
+    return None if source is None else read_model_with_notes(source).spec
+
+
+def read_model_with_notes(source: str) -> ReadModel:
+    """The model of a config.json (a path, or a folder that holds one) or of a name that ships.
+
+    Raises:
+        ConfigError: as :func:`read_model`.
+    """
+    path = Path(source)
+    if path.suffix.lower() == ".json" or path.is_dir():
         from tracer.model.configs import read_config_file
 
-        return read_config_file(source).spec
-    from tracer.model.configs.presets import model_preset
+        return read_config_file(path / "config.json" if path.is_dir() else path)
+    from tracer.model.configs.presets import read_model_preset
 
-    return model_preset(source)
+    return read_model_preset(source)

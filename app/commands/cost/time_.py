@@ -14,6 +14,7 @@ from app.commands.cost.calculator import TimeCommand
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
     from tracer.serving.kv_stream import KvStream
+    from tracer.timing.rates import Profile
     from tracer.timing.report import TimeReport
     from tracer.timing.schedules.overlap import MoeTimes
 
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
 @click.option("--tokens", type=int, help="New tokens of each replica; decode: requests.")
 @click.option("--micro-batches", default=8, show_default=True, help="Micro-batches in the pipeline.")
 @click.option("--chunk", type=int, help="Send one prompt through the pipeline in chunks of so many tokens.")
-@click.option("--profile", default="peak", show_default=True, help="Link rates: peak, or a fitted profile.")
+@click.option(
+    "--profile",
+    default="peak",
+    show_default=True,
+    help="Link rates: peak, a fitted profile, or a file of nccl-tests output, which is fitted.",
+)
+@click.option(
+    "--rates",
+    default="calibrated",
+    show_default=True,
+    help="calibrated: measured kernels where there are any; peak: the data sheet's floors.",
+)
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
 @click.option(
     "--moe-times",
@@ -44,6 +56,7 @@ def time_command(
     micro_batches: int,
     chunk: int | None,
     profile: str,
+    rates: str,
     hardware: str | None,
     moe_times: str | None,
     decode: str | None,
@@ -51,7 +64,10 @@ def time_command(
     trace: Path | None,
     as_json: bool,
 ) -> None:
-    """Time a scenario: a token's trip, a pass, overlap, pipeline, tokens against weights.
+    """Time a scenario: a token's trip, a pass, tok/s, overlap, pipeline, tokens against weights.
+
+    A pass is timed by fits of measured kernels, each with its basis and expected error; --rates peak gives
+    the physical floors. The trip is the links alone either way.
 
     One call alone, from fits of measurements: tokentrip time collective, gemm, attention, mla, dsa,
     linear-attention, quantize, moe, dispatch or combine; each has its own --help. A scenario file of such
@@ -70,9 +86,10 @@ def time_command(
         tokens=tokens,
         micro_batches=micro_batches,
         chunk=chunk,
-        profile=profile,
+        profile=_profile(scenario, profile),
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),
+        rates=rates,
     )
     if trace is not None:
         from app.exports.files import write_whole
@@ -93,6 +110,18 @@ def time_command(
         click.echo("\n" + "\n\n".join(str(each) for each in tables))
         click.echo("\n" + summary(tables))
         click.echo("\n" + weights_text())
+
+
+def _profile(scenario: Scenario, named: str) -> str | Profile:
+    """A profile by name, or fitted to the file of that name."""
+    from tracer.scenario.files import read_text
+    from tracer.timing.own_measurements import nccl_profile
+    from tracer.trip.clock import LinkRates
+
+    path = Path(named)
+    if not path.is_file():
+        return named
+    return nccl_profile(path.stem, read_text(path, "--profile"), LinkRates.of(scenario.cluster))
 
 
 def _moe_times(text: str) -> MoeTimes:

@@ -1,9 +1,10 @@
-"""Serving with weights that move: published throughput and first token beside ours, with the errors."""
+"""Published throughput beside ours, with the errors: whole passes, and serving when weights move."""
 
 from __future__ import annotations
 
 from app.reports.blocks import Block, heading, note, table
 from tracer.proof.published.comparison import PublishedComparison
+from tracer.proof.published.passes import compare_overlap, compare_overview, compare_passes
 from tracer.proof.published.serving import PASSES, STATED, compare_serving
 
 HEADS = ("published", "ours", "error", "")
@@ -27,6 +28,18 @@ def serving_blocks() -> list[Block]:
         table("Time to first token", ["TTFT", *HEADS], _rows(first)),
         table("Errors of each reading", ["reading", "median error", "worst error"], rows, prose=True),
         note(f"Ours, nothing fitted: {first.assumptions}."),
+    ]
+
+
+def passes_blocks() -> list[Block]:
+    """Whole passes of DeepSeek-V3 as others measured them beside ours, and where overlap gains."""
+    passes, overlap, overview = compare_passes(), compare_overlap(), compare_overview()
+    return [
+        heading("How far off whole passes are"),
+        table("Tokens a second of a node", ["", *HEADS], [*_rows(passes), *_rows(overview)]),
+        table("Two-batch overlap, throughput over none", ["", *HEADS], _rows(overlap)),
+        note(f"Published: {passes.source}; {overview.source}."),
+        note(f"Ours, nothing fitted to a pass: {passes.assumptions}."),
     ]
 
 

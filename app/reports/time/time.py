@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from app.query.address import scenario_of
 from app.reports.blocks import Block, choice_control, counts, heading, note, number_control, table
-from app.reports.numbers import short, whole_of
+from app.reports.numbers import whole_of
 from app.reports.time.contracts import contract_blocks, straggler_blocks
 from app.reports.time.pipelines import gantt, pipeline_blocks, training_lines
-from app.reports.time.serving import serving_blocks
-from tracer.display import format_bytes, format_seconds
+from app.reports.time.serving import passes_blocks, serving_blocks
+from tracer.display import format_seconds
 from tracer.errors import one_of
 from tracer.mesh.hardware import hardware_preset_names
 from tracer.scenario.step import mesh_line
 from tracer.scenario.token import Phase
 from tracer.timing import timeline
+from tracer.timing.basis import Rates
+from tracer.timing.pass_rows import known_words, pass_rows
 from tracer.timing.rates import PEAK, profile_names
 from tracer.timing.report import TimeReport, time_report, timelines_of
 from tracer.timing.trace import trace_of
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 MICRO_BATCHES = 8
 MOST_MICRO_BATCHES = 256
+RATES = {"calibrated": "measured kernels", "peak": "peak rates, a floor"}
 PHASES = {"": "as the scenario says", "prefill": "prefill", "decode": "decode"}
 
 
@@ -51,6 +54,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
             *contract_blocks(scenario, report, gpu, profile),
             *straggler_blocks(scenario),
             *(serving_blocks() if report.choice else []),
+            *(passes_blocks() if report.whole else []),
             *(note(f"Not timed: {reason}") for reason in report.missing),
         ],
         "traces": [{"from": "/api/trace", "ending": ".perfetto.json"}],
@@ -70,7 +74,11 @@ def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
     tokens = whole_of(query, "tokens", None)
     batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
     profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
-    return time_report(scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu), batches
+    rates = query.get("rates") or Rates.CALIBRATED
+    report = time_report(
+        scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu, rates=rates
+    )
+    return report, batches
 
 
 def time_trace(query: dict[str, str]) -> dict[str, Any]:
@@ -93,6 +101,7 @@ def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[
         number_control("tokens", "New tokens a replica", tokens, least=1),
         number_control("micro_batches", "Micro-batches, or groups in decode", batches, least=1),
         choice_control("hardware", "GPU", query.get("hardware", ""), gpus),
+        choice_control("rates", "Times", query.get("rates") or Rates.CALIBRATED, RATES.items()),
         choice_control("profile", "Link rates", query.get("profile") or PEAK, rates),
     ]
 
@@ -105,6 +114,9 @@ def _sums(report: TimeReport) -> Iterator[tuple[str, str]]:
         yield "of the pipeline is bubble", f"{report.pipeline.bubble:.1%}"
     if report.decode is not None:
         yield "a token of one request every", format_seconds(report.decode.seconds_per_token)
+    if report.throughput:
+        best = max(report.throughput, key=lambda each: each.tokens_per_s_gpu)
+        yield "tokens a second per GPU", f"{best.tokens_per_s_gpu:,.0f}"
     if report.overlap is not None:
         yield "throughput by two-batch overlap", f"{report.overlap.gain:+.1%}"
     if report.choice is not None:
@@ -124,26 +136,22 @@ def _pass(report: TimeReport) -> list[Block]:
     whole = report.whole
     if whole is None:
         return []
+    measured = whole.rates is Rates.CALIBRATED
+    heads = ["", "time", *(["floor"] if measured else []), "what binds it", *(["basis"] if measured else [])]
     return [
         heading(f"One pass of {whole.tokens:,} tokens a replica"),
-        table("What a pass takes", ["", "time", "what binds it"], _pass_rows(whole)),
+        table("What a pass takes", heads, _pass_rows(whole)),
+        *([note(f"{known_words(whole).capitalize()}.")] if measured else []),
         note(f"Assumes {whole.assumption}."),
+        *(note(f"{str(each).capitalize()}.") for each in report.throughput),
     ]
 
 
 def _pass_rows(whole: PassTime) -> Iterator[list[str]]:
-    for layer in (whole.attention, whole.shared, whole.experts, whole.dense):
-        for each in layer.operators:
-            binds = f"{each.bound}, {short(each.operator.intensity)} FLOP/B, a layer"
-            yield [each.operator.name, format_seconds(each.seconds), binds]
-    for name, exchange in whole.exchange.items():
-        sizes = [format_bytes(size) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
-        binds = f"{exchange.binding or 'nothing'}: {sizes[0]} NVLink, {sizes[1]} IB a GPU, a layer"
-        yield [name, format_seconds(exchange.seconds), binds]
-    for line in whole.traffic.lines:
-        if not (line.axis == "ep" and whole.exchange):
-            name = f"{line.axis.upper()} {line.part.replace('_', ' ')}"
-            yield [name, format_seconds(line.seconds), f"{line.tier or 'nothing'}, a {line.per}"]
+    measured = whole.rates is Rates.CALIBRATED
+    for each in pass_rows(whole):
+        row = [each.name, format_seconds(each.seconds), format_seconds(each.floor_seconds), each.binds]
+        yield [*row, each.basis] if measured else [*row[:2], row[3]]
 
 
 def _overlap(report: TimeReport) -> list[Block]:

@@ -1,6 +1,6 @@
 """Accelerate's settings that shape the mesh: the sizes of its ``parallelism_config``."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 
 def _size(name: str) -> Flag:
@@ -30,4 +30,5 @@ FLAGS = (
     ),
     Flag("machine_rank", ("--machine-rank",), default=0, low=0, shapes=False),
     Flag("config_file", ("--config-file",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model-name-or-path"),
 )

@@ -4,7 +4,7 @@ Most live in the JSON file or in Python (MoE(ep_size=...), PipeModelDataParallel
 num_dp)); the flags here are the names users' scripts and Megatron-DeepSpeed give them.
 """
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 FLAGS = (
     Flag(
@@ -46,6 +46,7 @@ FLAGS = (
         ("--expert-tensor-parallel-size", "--expert-parallel.expert-tensor-parallel-size"),
         default=1,
         keys=("expert_parallel.expert_tensor_parallel_size",),
+        lacks="slices of experts: DeepSpeed reads this size with AutoEP alone",
     ),
     Flag("enable_expert_tensor_parallelism", ("--enable-expert-tensor-parallelism",), Kind.ON_OFF, False),
     Flag(
@@ -69,4 +70,5 @@ FLAGS = (
         keys=("zero_optimization.zero_hpz_partition_size",),
     ),
     Flag("config_file", ("--deepspeed-config", "--deepspeed"), Kind.FILE, shapes=False),
+    model_flag("model", "--model-name-or-path"),
 )

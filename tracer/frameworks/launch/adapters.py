@@ -21,7 +21,8 @@ _MEGATRON = (
     "sequence_parallel", "num_layers_per_virtual_pipeline_stage", "moe_token_dispatcher_type",
     "use_tp_pp_dp_mapping", "hierarchical_context_parallel_sizes", "num_distributed_optimizer_instances",
     "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "cp_comm_type",
-    "num_moe_experts",
+    "num_moe_experts", "num_layers", "hidden_size", "num_attention_heads", "ffn_hidden_size",
+    "moe_ffn_hidden_size", "moe_router_topk",
 )  # fmt: skip
 
 
@@ -177,7 +178,13 @@ def _nemo(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
         ("trainer.num_nodes", "num_nodes"),
         ("trainer.devices", "num_gpus_per_node", "gpus_per_node"),
     )
-    return [Process("megatron", (), env, counted, "NeMo", tables=shaping, adapter="nemo")]
+    model = _model(values, "model.hf_model", "model.hf_model_id", "recipe", "model.name", "model_name")
+    return [Process("megatron", (), env, counted, "NeMo", tables=shaping, adapter="nemo", model=model)]
+
+
+def _model(values: Values, *keys: str) -> str:
+    """The model's name under the first of these keys that is given."""
+    return next((value for key in keys if isinstance(value := values.get(key), str)), "")
 
 
 def _nothing(title: str, example: str, values: Values) -> ConfigError:
@@ -212,7 +219,8 @@ def _verl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Proces
     found += _verl_rollout(values, f"{root}rollout.", counted, env)
     if not found:
         raise _nothing("verl", f"{root}rollout.tensor_model_parallel_size=2", values)
-    return _distinct(found)
+    model = _model(values, f"{root}model.path")
+    return _distinct([replace(each, model=model) for each in found])
 
 
 def _verl_fsdp(values: Values, prefix: str, counts: Counts, env: Mapping[str, str]) -> list[Process]:
@@ -300,7 +308,8 @@ def _nemo_rl(values: Values, counts: Counts, env: Mapping[str, str]) -> list[Pro
         found.append(Process("vllm", (), env, counted, "NeMo-RL", "generation", tables, adapter="nemo-rl"))
     if not found:
         raise _nothing("NeMo-RL", "policy.megatron_cfg.tensor_model_parallel_size=4", values)
-    return found
+    model = _model(values, "policy.model_name")
+    return [replace(each, model=model) for each in found]
 
 
 def _distinct(processes: list[Process]) -> list[Process]:

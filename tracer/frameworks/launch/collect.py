@@ -15,6 +15,7 @@ from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
+from tracer.frameworks.launch.recipes import recipe_of
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
@@ -202,6 +203,7 @@ class Collector:
         process = Process(
             program.framework, tuple(words), _texts(found.env), found.counts, found.launcher, role, tables,
             config="" if tables is not None else config, adapter=program.adapter,
+            model=recipe_of(found.name, words) if program.adapter == "nemo" else "",
         )  # fmt: skip
         if pod is not None:
             process = in_pods(process, pod)
@@ -231,7 +233,9 @@ class Collector:
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
             notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
-            self.processes += [replace(one, notes=(*one.notes, *notes)) for one in found]
+            self.processes += [
+                replace(one, notes=(*one.notes, *notes), model=one.model or process.model) for one in found
+            ]
             return
         elif process.adapter == "disaggregated":
             self._say("trtllm-serve disaggregated")
@@ -384,8 +388,9 @@ class Collector:
 
 def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
     """A remark about a recipe or a Hydra file that gives what the overrides do not."""
-    for word in words:
-        name, _, value = word.partition("=")
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        value = value if equals else "".join(words[place + 1 : place + 2])
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)

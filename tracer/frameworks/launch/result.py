@@ -15,7 +15,8 @@ class Process:
 
     ``words`` are its flags, ``tables`` settings that a file or overrides give by the framework's own names.
     ``role`` tells pools apart (``prefill``, ``actor``). ``pods`` are the GPUs that a manifest grants to one
-    copy, and its copies; ``config`` is a file the launch names and that was not given here.
+    copy, and its copies; ``config`` is a file the launch names and that was not given here;
+    ``model`` a model that a tool's own settings name.
     """
 
     framework: str
@@ -30,6 +31,7 @@ class Process:
     adapter: str = ""
     notes: tuple[Note, ...] = ()
     from_file: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ from tracer.errors import ConfigError
 from tracer.frameworks.config_files import settings_from
 from tracer.frameworks.launch.expansion import Undecided
 from tracer.frameworks.launch.result import Process
+from tracer.frameworks.line_model import model_name
 from tracer.frameworks.parsing import FlagTable, parse
 from tracer.frameworks.registry import framework
+from tracer.frameworks.settings import Settings
+from tracer.frameworks.unread import Unread
 
 MAX_WAYS = 100
 MAX_DEPTH = 8
@@ -85,3 +88,18 @@ def difference(first: Process, second: Process, values: Mapping[str, object] | N
             shown = ["not given" if each.get(dest) is None else str(each[dest]) for each in (one, two)]
             return f"{flags[dest].name} ({' or '.join(shown)})"
     return ""
+
+
+def other_model(first: Process, second: Process) -> bool:
+    """Whether two launches name models, and not the same one."""
+    one, two = _model_word(first), _model_word(second)
+    return bool(one) and bool(two) and one != two
+
+
+def _model_word(process: Process) -> str:
+    """The model's name as a launch writes it; empty where a variable holds it, or none is named."""
+    known = framework(process.framework)
+    table = FlagTable(known.flags, known.dialect, known.others.names)
+    parsed = parse(process.words, table)
+    name = model_name(process, parsed, Settings(table.by_dest(), parsed.values), known)
+    return "" if isinstance(name, Unread) else name

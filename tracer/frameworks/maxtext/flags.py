@@ -1,6 +1,6 @@
 """MaxText's keys that shape the mesh, given as ``key=value`` or in its YAML file."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 AXES = (
     "diloco", "data", "pipeline", "fsdp", "fsdp_transpose", "context", "context_usp_ulysses",
@@ -22,5 +22,5 @@ FLAGS = (
     Flag("num_experts", ("--num-experts",)),
     Flag("custom_mesh_and_rule", ("--custom-mesh-and-rule",), Kind.TEXT),
     Flag("hardware", ("--hardware",), Kind.TEXT, "tpu", shapes=False),
-    Flag("model_name", ("--model-name",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model-name", keys=("model_name",)),
 )

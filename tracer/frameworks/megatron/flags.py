@@ -1,6 +1,7 @@
 """Megatron's flags that shape the mesh. There is no flag for data parallelism: it is what is left over."""
 
 from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.megatron.model import MODEL_FLAGS
 
 FLAGS = (
     Flag("tensor_model_parallel_size", ("--tensor-model-parallel-size",), default=1),
@@ -30,6 +31,7 @@ FLAGS = (
         Kind.TEXT,
         "deepep",
         choices=("deepep", "hybridep", "ncclep"),
+        lacks="the routes of that backend: rows go as DeepEP sends them",
     ),
     Flag("num_experts", ("--num-experts",)),
     Flag("moe_router_num_groups", ("--moe-router-num-groups",)),
@@ -59,4 +61,5 @@ FLAGS = (
     Flag("model_parallel_size", ("--model-parallel-size",)),
     Flag("tensor_parallel_num_weight_shards", ("--tensor-parallel-num-weight-shards",), default=1),
     Flag("config_file", ("--yaml-cfg",), Kind.TEXT, shapes=False),
+    *MODEL_FLAGS,
 )

@@ -1,6 +1,9 @@
 """SGLang's flags that shape the mesh, with the deprecated ones that older commands still use."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
+from tracer.frameworks.value_formats import DTYPES
+
+KV_DTYPES = ("auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16")
 
 A2A_BACKENDS = (
     *("none", "deepep", "mooncake", "nixl", "mori", "ascend_fuseep", "flashinfer", "megamoe", "deepep_v2"),
@@ -39,16 +42,40 @@ FLAGS = (
     ),
     Flag("cp_strategy", ("--cp-strategy",), Kind.TEXT, choices=("zigzag", "interleave")),
     Flag("moe_a2a_backend", ("--moe-a2a-backend",), Kind.TEXT, "none", choices=A2A_BACKENDS),
-    Flag("moe_runner_backend", ("--moe-runner-backend",), Kind.TEXT, "auto", choices=RUNNER_BACKENDS),
+    # The kernels of the experts' matrices; some ask for sizes of their own.
+    Flag(
+        "moe_runner_backend",
+        ("--moe-runner-backend",),
+        Kind.TEXT,
+        "auto",
+        choices=RUNNER_BACKENDS,
+        shapes=False,
+    ),
     Flag("deepep_mode", ("--deepep-mode",), Kind.TEXT, "auto"),
-    Flag("enable_eplb", ("--enable-eplb",), Kind.SWITCH, False),
+    Flag(
+        "enable_eplb",
+        ("--enable-eplb",),
+        Kind.SWITCH,
+        False,
+        lacks="experts that move while it serves: the placement is that of the start",
+    ),
     Flag("ep_num_redundant_experts", ("--ep-num-redundant-experts",), default=0, low=0),
-    Flag("elastic_ep_backend", ("--elastic-ep-backend",), Kind.TEXT, choices=("none", "mooncake", "nixl")),
+    Flag(
+        "elastic_ep_backend",
+        ("--elastic-ep-backend",),
+        Kind.TEXT,
+        choices=("none", "mooncake", "nixl"),
+        lacks="ranks that come and go while it serves",
+    ),
     Flag("nnodes", ("--nnodes",), default=1),
     Flag("node_rank", ("--node-rank",), default=0, low=0, shapes=False),
     Flag("base_gpu_id", ("--base-gpu-id",), default=0, low=0, shapes=False),
     Flag("gpu_id_step", ("--gpu-id-step",), default=1, shapes=False),
     Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model-path", "--model"),
+    model_flag("dtype", "--dtype", default="auto", choices=DTYPES),
+    model_flag("kv_cache_dtype", "--kv-cache-dtype", default="auto", choices=KV_DTYPES),
+    model_flag("quantization", "--quantization"),
 )
 
 EP_SPANNING_BACKENDS = (

@@ -236,4 +236,13 @@ def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: AxisGroups) 
                 "--moe-dense-tp-size 1 keeps dense layers whole",
             )
         )
+    if sizes.attn_dp > 1 and not request.settings.on("enable_dp_lm_head"):
+        notes.append(
+            Note(
+                "lm_head_is_the_stage",
+                f"the LM head is sliced over all {sizes.tp} ranks of a stage, which gather the rows of every "
+                f"attention replica first; the scenario slices it over attention's TP ({sizes.attn_tp})",
+                "--enable-dp-lm-head makes it so",
+            )
+        )
     return notes + experts_unknown(request, sizes.ep)

@@ -20,4 +20,5 @@ FRAMEWORK = Framework(
     file_wins=True,
     others=read_other_flags(__name__),
     write=write,
+    names_model=True,
 )

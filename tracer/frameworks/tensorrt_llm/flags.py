@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 TP, PP, CP = "tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"
 MOE_EP, MOE_TP, CLUSTER = (
@@ -23,13 +23,22 @@ FLAGS = (
         ("--cluster_size", "--moe_cluster_parallel_size", "--moe_cluster_size"),
     ),
     Flag("enable_attention_dp", ("--enable_attention_dp",), Kind.ON_OFF, False),
-    Flag("enable_lm_head_tp_in_adp", ("--enable_lm_head_tp_in_adp",), Kind.ON_OFF, False),
+    Flag(
+        "enable_lm_head_tp_in_adp",
+        ("--enable_lm_head_tp_in_adp",),
+        Kind.ON_OFF,
+        False,
+        lacks="an LM head in slices over TP while attention runs by replicas",
+    ),
     Flag("cp_config", ("--cp_config",), Kind.JSON),
     Flag("gpus_per_node", ("--gpus_per_node",)),
     Flag("pp_partition", ("--pp_partition",), Kind.INTS),
     Flag("dwdp_config", ("--dwdp_config",), Kind.JSON),
     Flag("moe_config", ("--moe_config",), Kind.JSON),
     Flag("config_file", ("--config", "--extra_llm_api_options"), Kind.TEXT, shapes=False),
+    model_flag("model", "--model", "--model_path"),
+    model_flag("dtype", "--dtype", default="auto"),
+    model_flag("kv_cache_dtype", "--kv_cache_dtype", default="auto", keys=("kv_cache_config.dtype",)),
 )
 
 CP_TYPES = ("ULYSSES", "STAR", "RING", "HELIX", "ATTN2D")

@@ -1,12 +1,12 @@
 """torchtitan's keys that shape the mesh, as ``--parallelism.key`` and in the ``[parallelism]`` table."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
 
 
-def _key(name: str, kind: Kind = Kind.INT, default: object = 1, low: int = 0) -> Flag:
+def _key(name: str, kind: Kind = Kind.INT, default: object = 1, low: int = 0, shapes: bool = True) -> Flag:
     """A key of the parallelism section; tyro takes ``-`` for ``_``."""
     spellings = (f"--parallelism.{name}", f"--parallelism.{name.replace('_', '-')}")
-    return Flag(name, spellings, kind, default, low=low, keys=(f"parallelism.{name}",))
+    return Flag(name, spellings, kind, default, low=low, keys=(f"parallelism.{name}",), shapes=shapes)
 
 
 FLAGS = (
@@ -20,8 +20,11 @@ FLAGS = (
     _key("expert_tensor_parallel_degree", default=None),
     _key("enable_sequence_parallel", Kind.ON_OFF, True),
     _key("fsdp_reshard_after_forward", Kind.TEXT, "default"),
-    _key("spmd_backend", Kind.TEXT, "spmd_types"),
+    # How the same exchanges are written in PyTorch.
+    _key("spmd_backend", Kind.TEXT, "spmd_types", shapes=False),
     _key("context_parallel_load_balancer", Kind.TEXT, "headtail"),
     _key("context_parallel_rotate_method", Kind.TEXT, "allgather"),
     Flag("config_file", ("--job.config_file", "--job.config-file"), Kind.TEXT, shapes=False),
+    model_flag("model", "--model.name", keys=("model.name",)),
+    model_flag("model_flavor", "--model.flavor", keys=("model.flavor",)),
 )

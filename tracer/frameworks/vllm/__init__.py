@@ -19,4 +19,5 @@ FRAMEWORK = Framework(
     read,
     others=read_other_flags(__name__),
     write=write,
+    names_model=True,
 )

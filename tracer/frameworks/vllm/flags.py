@@ -1,6 +1,17 @@
 """vLLM's flags that shape the mesh, with their short forms (``-tp 8``; ``-tp8`` is not one of them)."""
 
-from tracer.frameworks.flags import Flag, Kind
+from tracer.frameworks.flags import Flag, Kind, model_flag
+from tracer.frameworks.value_formats import DTYPES
+
+KV_DTYPES = (
+    *("auto", "float16", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla", "nvfp4_ds_mla"),
+    *("turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc", "octave_k3v4"),
+    *("octave_k3v3", "octave_k3v3_compact", "ultraquant_4bit", "int4_per_token_head", "int8_per_token_head"),
+    *("fp8_per_token_head", "nvfp4", "nvfp4_4over6"),
+)
+"""CacheDType of ``config/cache.py``."""
+
+ELASTIC = "ranks that come and go while it serves"
 
 FLAGS = (
     Flag("tensor_parallel_size", ("--tensor-parallel-size", "-tp"), default=1),
@@ -16,8 +27,15 @@ FLAGS = (
     Flag(
         "data_parallel_backend", ("--data-parallel-backend", "-dpb"), Kind.TEXT, "mp", choices=("mp", "ray")
     ),
-    Flag("data_parallel_hybrid_lb", ("--data-parallel-hybrid-lb", "-dph"), Kind.ON_OFF, False),
-    Flag("data_parallel_external_lb", ("--data-parallel-external-lb", "-dpe"), Kind.ON_OFF, False),
+    # Who picks the replica of a request: what is refused depends on it, no group and no hop.
+    Flag("data_parallel_hybrid_lb", ("--data-parallel-hybrid-lb", "-dph"), Kind.ON_OFF, False, shapes=False),
+    Flag(
+        "data_parallel_external_lb",
+        ("--data-parallel-external-lb", "-dpe"),
+        Kind.ON_OFF,
+        False,
+        shapes=False,
+    ),
     Flag("nnodes", ("--nnodes", "-n"), default=1),
     Flag("node_rank", ("--node-rank", "-r"), default=0, low=0, shapes=False),
     Flag("distributed_executor_backend", ("--distributed-executor-backend",), Kind.TEXT),
@@ -33,7 +51,7 @@ FLAGS = (
         "linear",
         choices=("linear", "round_robin"),
     ),
-    Flag("enable_elastic_ep", ("--enable-elastic-ep",), Kind.ON_OFF, False),
+    Flag("enable_elastic_ep", ("--enable-elastic-ep",), Kind.ON_OFF, False, lacks=ELASTIC),
     Flag("dcp_comm_backend", ("--dcp-comm-backend",), Kind.TEXT, choices=("ag_rs", "a2a")),
     Flag(
         "dcp_kv_cache_interleave_size",
@@ -43,6 +61,10 @@ FLAGS = (
     # Proposed in PR #52099 and closed: EP is every rank of a stage, or off.
     Flag("expert_parallel_size", ("--expert-parallel-size",)),
     Flag("config_file", ("--config",), Kind.TEXT, shapes=False),
+    model_flag("model", "--model"),
+    model_flag("dtype", "--dtype", default="auto", choices=DTYPES),
+    model_flag("kv_cache_dtype", "--kv-cache-dtype", default="auto", choices=KV_DTYPES),
+    model_flag("quantization", "--quantization", "-q"),
 )
 
 REMOVED_BACKENDS = ("naive", "pplx")

@@ -20,6 +20,7 @@ from tracer.frameworks.vllm.checks import (
     DP,
     EP,
     EPLB,
+    LOCAL,
     PCP,
     PP,
     TP,
@@ -255,6 +256,7 @@ def _layout_notes(request: Request, sizes: _Sizes, ep: AxisGroups, ranks: RankGr
         "PP lies inside DP, so a stage's ranks are spread over the replicas",
         "with PP > 1, place replicas so that a stage's ranks share a node, or use -pp 1",
     )
+    notes += _local_note(request, sizes)
     if sizes.ep_on:
         notes.append(
             Note(
@@ -273,3 +275,19 @@ def _layout_notes(request: Request, sizes: _Sizes, ep: AxisGroups, ranks: RankGr
             )
         )
     return notes + experts_unknown(request, ep.size)
+
+
+def _local_note(request: Request, sizes: _Sizes) -> list[Note]:
+    """A remark where the replicas of a node take another number of GPUs than its nodes have here."""
+    local = request.settings.maybe(LOCAL)
+    taken = (local or 0) * sizes.tp * sizes.pcp * sizes.pp
+    if not taken or sizes.dp == local or taken == request.gpus_per_node:
+        return []
+    return [
+        Note(
+            "node_size_differs",
+            f"{request.settings.name(LOCAL)} {local} puts {local} replicas on a node, which take {taken} "
+            f"GPUs; the nodes here have {request.gpus_per_node}, so more replicas share one",
+            f"say --gpus-per-node {taken} if a node has no others",
+        )
+    ]

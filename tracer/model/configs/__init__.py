@@ -1,6 +1,6 @@
 """Models from Hugging Face config files: the reader, its families, and the configs that ship.
 
-Read ``reader`` first; each family is one file beside it (``deepseek``, ``mixtral``, ...).
+Read ``reader`` first, then ``families``: a table with an entry for each family, composed from ``parts``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from tracer.errors import MAX_SIZE, ConfigError, check_bool, check_table, finite_number, nearest, whole_number
 
@@ -13,15 +14,17 @@ class ConfigKeys:
     """One table of a config: every read is checked, and an error names the key with its path.
 
     ``path`` is ``config``, or ``config.text_config`` where the model's table is nested.
-    ``warnings`` collects what a reader of the spec should know; each text stands once.
+    ``warnings`` collects what a reader of the spec should know; each text stands once. ``known`` keeps
+    what a reader worked out once for all layers.
     """
 
-    __slots__ = ("path", "table", "warnings")
+    __slots__ = ("known", "path", "table", "warnings")
 
     def __init__(self, table: object, path: str = "config", warnings: list[str] | None = None) -> None:
         self.table = check_table(path, table)
         self.path = path
         self.warnings: list[str] = [] if warnings is None else warnings
+        self.known: dict[str, Any] = {}
 
     def field(self, key: str) -> str:
         """The name an error gives to ``key``."""
@@ -38,6 +41,34 @@ class ConfigKeys:
     def size(self, key: str, low: int = 1, high: int = MAX_SIZE) -> int:
         """A required whole number from ``low`` to ``high``."""
         return whole_number(self.field(key), self._required(key), at_least=low, at_most=high)
+
+    def first(self, *keys: str) -> str:
+        """The first of several names of one size that is there; the first name where none is."""
+        return next((key for key in keys if self.has(key)), keys[0])
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What ``make`` returns, worked out at the first call for ``name``."""
+        if name not in self.known:
+            self.known[name] = make()
+        found: T = self.known[name]
+        return found
+
+    def switch(self, key: str, default: bool = False) -> bool:
+        """A true or false, or ``default`` where the key is absent or null."""
+        return self.flag(key) if self.has(key) else default
+
+    def whole(self, key: str, default: int = 0) -> int:
+        """A whole number from 0, or ``default`` where the key is absent or null."""
+        return self.size(key, low=0) if self.has(key) else default
+
+    def per_layer(self, key: str, layers: int) -> tuple[object, ...]:
+        """A list with at least one entry for each layer (those of prediction layers may follow)."""
+        value = self._required(key)
+        if not isinstance(value, list | tuple) or not layers <= len(value) <= layers + 16:
+            got = f"{len(value)} entries" if isinstance(value, list | tuple) else value
+            rule = f"must have one entry for each of num_hidden_layers={layers}"
+            raise ConfigError(self.field(key), got, rule, "add or remove entries")
+        return tuple(value)
 
     def optional_size(self, key: str) -> int | None:
         """A whole number from 1, or None when the key is absent or null."""

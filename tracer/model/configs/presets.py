@@ -7,13 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from tracer.errors import ConfigError, nearest
-from tracer.model.configs.reader import (
-    REFUSAL_FIX,
-    REFUSED_MODEL_TYPES,
-    REFUSED_PRESETS,
-    ReadModel,
-    read_config,
-)
+from tracer.model.configs.reader import ReadModel, read_config
 from tracer.model.spec import ModelSpec
 
 
@@ -33,8 +27,7 @@ def model_preset(name: object) -> ModelSpec:
     8
 
     Raises:
-        ConfigError: for a name that does not ship (with the nearest that does), and for a model that is
-            refused, with the reason.
+        ConfigError: for a name that does not ship, with the nearest that does.
     """
     return read_model_preset(name).spec
 
@@ -42,14 +35,13 @@ def model_preset(name: object) -> ModelSpec:
 def read_model_preset(name: object) -> ReadModel:
     """As ``model_preset``, with the warnings of its reader."""
     slug = name.lower() if isinstance(name, str) else ""
-    if slug in REFUSED_PRESETS:
-        raise ConfigError("model.preset", name, REFUSED_MODEL_TYPES[REFUSED_PRESETS[slug]], REFUSAL_FIX)
     if slug not in model_preset_names():
         raise ConfigError(
             "model.preset", name, "is not a model that ships", nearest(slug, list(model_preset_names()))
         )
     stored = json.loads((_folder() / f"{slug}.json").read_text(encoding="utf-8"))
-    return read_config(stored["config"], name=stored["name"], source=stored["source"])
+    beside = stored.get("hf_quant_config")
+    return read_config(stored["config"], name=stored["name"], source=stored["source"], quantisation=beside)
 
 
 def _folder() -> Traversable:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from tracer.display import left, right, text_table
 from tracer.model.weight_format import WeightFormat
 from tracer.proof.published.comparison import PublishedComparison
-from tracer.proof.published.deepep import compare_deepep
+from tracer.proof.published.deepep import compare_deepep, compare_deepep_calibrated
 from tracer.proof.published.dwdp import (
     compare_breakdown,
     compare_speedup,
     compare_synchronization,
     compare_window,
 )
-from tracer.proof.published.nccl import KINDS, compare_nccl
+from tracer.proof.published.nccl import KINDS, compare_nccl, compare_nccl_calibrated
+from tracer.proof.published.passes import compare_overlap, compare_overview, compare_passes
 from tracer.proof.published.serving import PASSES, STATED, compare_serving
+from tracer.timing.basis import Rates
 from tracer.timing.rates import PEAK
 
 DEEPEP_PROFILES = {
@@ -24,13 +26,19 @@ DEEPEP_PROFILES = {
 
 
 def all_comparisons() -> tuple[PublishedComparison, ...]:
-    """Links at peak and at fitted rates, then tokens against weights."""
+    """Links at peak and at fitted rates, whole passes, then tokens against weights."""
     links = [
         compare_deepep(name, profile)
         for name, fitted in DEEPEP_PROFILES.items()
         for profile in (PEAK, fitted)
     ]
     collectives = [compare_nccl(kind, profile) for kind in KINDS for profile in (PEAK, "h100-nccl")]
+    calibrated = [
+        *(compare_nccl_calibrated(kind) for kind in KINDS),
+        *(compare_deepep_calibrated(name) for name in DEEPEP_PROFILES),
+    ]
+    passes = [compare_passes(), compare_overlap(), compare_overview()]
+    passes += [compare_passes(Rates.PEAK), compare_overlap(Rates.PEAK)]
     weights = [
         compare_window(),
         compare_window(plain=False),
@@ -42,7 +50,7 @@ def all_comparisons() -> tuple[PublishedComparison, ...]:
     ]
     gains = [compare_serving("tps_gpu", passes) for passes in (*PASSES, STATED)]
     serving = [*gains, *(compare_serving("ttft", passes) for passes in PASSES)]
-    return (*links, *collectives, *weights, *serving)
+    return (*links, *collectives, *calibrated, *passes, *weights, *serving)
 
 
 def summary(comparisons: tuple[PublishedComparison, ...]) -> str:

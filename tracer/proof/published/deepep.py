@@ -18,6 +18,7 @@ from tracer.proof.published.measurements import published
 from tracer.scenario.deployment import Deployment
 from tracer.scenario.scenario import Scenario
 from tracer.scenario.token import Token
+from tracer.timing import estimate
 from tracer.timing.dispatch_time import batch_exchange
 from tracer.timing.rates import PEAK, rates_of, relative_fit
 from tracer.traffic.chance import HitChance
@@ -147,6 +148,45 @@ def compare_deepep(name: str, profile: str = PEAK) -> PublishedComparison:
         f"{data['setting']}; {data['hardware']}",
         _assumptions(name, profile),
         rows,
+    )
+
+
+def compare_deepep_calibrated(name: str) -> PublishedComparison:
+    """A set beside :func:`tracer.timing.estimate.dispatch` and ``combine``; none of its rows was fitted.
+
+    The measured tables are of H100 nodes; an H800 is answered by them over its own NVLink. Where a
+    router keeps to some nodes, the time is scaled by the bytes that are then sent.
+
+    Raises:
+        ConfigError: for a set that is not DeepEP's.
+    """
+    data, peak = published(name), peak_rates(name)
+    low = name == "deepep_low_latency"
+    gpu = hardware_preset("h100" if name == "deepep_v2" else "h800")
+    rows = []
+    for each in exchanges(name):
+        ask = estimate.dispatch if each.name.endswith("dispatch") else estimate.combine
+        dtype = "fp8" if each.name.endswith("dispatch") else "bfloat16"
+        nodes = int(each.name.split()[0].removeprefix("EP")) // data["gpus_per_node"]
+        setting = (
+            nodes,
+            data["gpus_per_node"],
+            data["tokens"],
+            data["hidden"],
+            data["top_k"],
+            data["experts"],
+        )
+        found = ask(gpu, "low_latency" if low else "normal", *setting, dtype)
+        limited = nodes > data.get("kept_groups", nodes)
+        share = each.predicted(peak) / found.floor_seconds if limited else 1.0
+        rows.append(Row(each.name, each.seconds * 1e6, found.seconds * share * 1e6, "µs"))
+    words = "H100 as the source names no GPU" if name == "deepep_v2" else "transfer by data sheet from H100"
+    return PublishedComparison(
+        f"DeepEP, {name.removeprefix('deepep_').replace('_', ' ')}: calibrated",
+        data["source"],
+        f"{data['setting']}; {data['hardware']}",
+        f"fits of SGLang's DeepEP tables, {words}; nothing fitted on these rows",
+        tuple(rows),
     )
 
 

@@ -7,6 +7,7 @@ from tracer.mesh.cluster import Link
 from tracer.mesh.hardware import hardware_preset
 from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import nccl_table, published
+from tracer.timing import estimate
 from tracer.timing.collectives import busbw_factor, collective_seconds
 from tracer.timing.rates import PEAK, CollectiveFit, fit_two_lines, profile
 
@@ -42,6 +43,35 @@ def compare_nccl(kind: str, profile_name: str = PEAK) -> PublishedComparison:
         f"{data['setting']}; {data['hardware']}",
         assumptions,
         tuple(rows),
+    )
+
+
+def compare_nccl_calibrated(kind: str) -> PublishedComparison:
+    """All sizes and groups beside :func:`tracer.timing.estimate.collective`.
+
+    The calibration was fitted on a part of these rows; its errors on rows left out are in the
+    documentation of single calls.
+
+    Raises:
+        ConfigError: for a collective that was not measured.
+    """
+    data = published("nccl")
+    rows = tuple(
+        Row(
+            f"{ranks} GPUs, {format_bytes(int(size))}",
+            seconds * 1e6,
+            estimate.collective("h100", kind, ranks, size).seconds * 1e6,
+            "µs",
+        )
+        for ranks in GROUPS
+        for size, seconds in nccl_table(kind, ranks)
+    )
+    assumptions = (
+        "the fit that times use by default; a part of these very rows is among those it was fitted on"
+    )
+    title = f"NCCL {kind.replace('_', '-')}: calibrated"
+    return PublishedComparison(
+        title, data["source"], f"{data['setting']}; {data['hardware']}", assumptions, rows
     )
 
 

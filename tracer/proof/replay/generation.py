@@ -27,7 +27,7 @@ from tracer.proof.replay.prove import check_rows, check_size
 from tracer.proof.replay.report import GenerationReport
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
-from tracer.proof.replay.tiny import shrink
+from tracer.proof.replay.tiny import check_alike, shrink
 from tracer.proof.replay.trips import compare_with_trips
 from tracer.proof.replay.walk import RowItineraries
 from tracer.scenario.token import Phase
@@ -178,6 +178,7 @@ def _both(prefill: Scenario, decode: Scenario | None, *, tiny: bool) -> tuple[Sc
         return pools.prefill, _slot_said(pools.decode)
     first = prefill.with_phase(Phase.PREFILL).with_(picks=())
     first = shrink(first) if tiny else first
+    check_alike(first)
     second = first.with_phase(Phase.DECODE)
     if prefill.decodes:
         second = second.with_(plan=replace(second.plan, dispatch=prefill.plan.dispatch))

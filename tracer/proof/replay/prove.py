@@ -21,7 +21,7 @@ from tracer.proof.replay.machine import Gpu, Machine
 from tracer.proof.replay.report import ReplayReport
 from tracer.proof.replay.run import Run
 from tracer.proof.replay.sent import Ledger
-from tracer.proof.replay.tiny import shrink
+from tracer.proof.replay.tiny import check_alike, shrink
 from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
 from tracer.proof.replay.walk import RowItineraries
 from tracer.scenario.token import Phase
@@ -96,6 +96,7 @@ def start(
         rule = "is no rows: arrays cannot prove its bytes"
         raise ConfigError("mesh.routing_metadata", True, rule, "leave it out of a replay")
     scenario = shrink(scenario) if tiny else scenario
+    check_alike(scenario)
     checked = check_fault(scenario, fault)
     check_size(scenario)
     check_rows(scenario, prompt_lengths(scenario, prompts))

@@ -6,7 +6,9 @@ from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
+from tracer.errors import ConfigError
 from tracer.scenario.token import Token
+from tracer.trip.kinds import taken_as_alike
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -33,9 +35,22 @@ def shrink(scenario: Scenario) -> Scenario:
         "picks": _still_moe(model, scenario.picks) if same_layers else (),
         "layer_placements": _still_moe(model, scenario.layer_placements) if same_layers else (),
         "token": _shrink_token(scenario),
-        "name": f"{scenario.name or 'scenario'}, tiny",
+        "name": f"{scenario.name or 'scenario'}, tiny"
+        + "".join(f", {t}" for t in taken_as_alike(scenario.model)),
     }
     return scenario.with_(**changes)
+
+
+def check_alike(scenario: Scenario) -> None:
+    """Layers of several kinds are replayed as the main kind, in a tiny model alone.
+
+    Raises:
+        ConfigError: naming ``model.layer_kinds``.
+    """
+    if scenario.model.layer_kinds:
+        rule = "has layers of several kinds, which are not replayed at full width"
+        fix = "replay the tiny model, whose layers are all of the main kind"
+        raise ConfigError("model.layer_kinds", scenario.model.name, rule, fix)
 
 
 def _still_moe(model: ModelSpec, pairs: tuple[tuple[int, Any], ...]) -> tuple[tuple[int, Any], ...]:
@@ -52,7 +67,7 @@ def _shrink_model(scenario: Scenario) -> ModelSpec:
     if model.experts is not None:
         sizes["expert_hidden"] = 4 * scenario.mesh.etp
         sizes["shared_hidden"] = _shared_width(scenario, sizes["expert_hidden"])
-    return replace(model, **sizes)
+    return replace(model, **sizes, layer_kinds=(), extras=(), stored=())
 
 
 def _shared_width(scenario: Scenario, expert_width: int) -> int | None:

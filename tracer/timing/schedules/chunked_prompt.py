@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError, whole_number
+from tracer.timing.basis import Rates
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
@@ -21,7 +22,11 @@ MAX_CHUNKS = 1024
 
 
 def chunked_prompt(
-    scenario: Scenario, hardware: Hardware, chunk: int, rates: LinkRates | None = None
+    scenario: Scenario,
+    hardware: Hardware,
+    chunk: int,
+    links: LinkRates | None = None,
+    rates: Rates | str = Rates.CALIBRATED,
 ) -> Pipeline:
     """The scenario's prompt in chunks of ``chunk`` tokens (the last one shorter) over its stages.
 
@@ -35,9 +40,11 @@ def chunked_prompt(
     if count > MAX_CHUNKS:
         rule = f"gives {count:,} chunks, more than the {MAX_CHUNKS:,} that are timed"
         raise ConfigError("pipeline.chunk", chunk, rule, f"try {-(-prompt // MAX_CHUNKS)}")
-    first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), rates=rates)
+    first = pass_time(scenario, hardware, batch=TimedBatch(1, min(chunk, prompt)), links=links, rates=rates)
     batches = (TimedBatch(1, min(chunk, prompt - start), start) for start in range(chunk, prompt, chunk))
-    rest = [pass_time(scenario, hardware, batch=each, rates=rates, like=first) for each in batches]
+    rest = [
+        pass_time(scenario, hardware, batch=each, links=links, rates=rates, like=first) for each in batches
+    ]
     times = [first, *rest]
     table = np.array([each.stage_seconds for each in times]).T
     return run_pipeline(table, max(each.send_seconds for each in times))

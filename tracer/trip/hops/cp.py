@@ -13,11 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.memory.kv import heads_peers, shard_peers
+from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
 from tracer.model.dtype import BYTES, Dtype
+from tracer.model.layers import CompressedAttention
 from tracer.scenario.plan import DecodeAttention, KvExchange
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.moves import make_hop, send, tp_ranks
+from tracer.trip.kinds import kind_at, output_width, query_values
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -37,6 +40,15 @@ def kv_elements(scenario: Scenario) -> int:
     return heads * (model.need("head_dim", why) + model.need("v_head_dim", why))
 
 
+def kv_bytes(scenario: Scenario, layer: int) -> int:
+    """Bytes of one token's K/V on one TP rank in a layer, with an indexer's key where it has one."""
+    kind, dtype = kind_at(scenario.model, layer), scenario.dtype.kv
+    if kind is None:
+        return kv_elements(scenario) * BYTES[dtype]
+    index = 0 if isinstance(kind.attention, CompressedAttention) else index_bytes(kind)
+    return kv_bytes_of_layer(kind, dtype, scenario.mesh.tp) + index
+
+
 def kv_exchange(scenario: Scenario, where: Where) -> Hop:
     """Each TP rank's K/V of the token reaches the other CP ranks with the same tp.
 
@@ -45,7 +57,8 @@ def kv_exchange(scenario: Scenario, where: Where) -> Hop:
     CP rank round the ranks that have the same place in the other inner groups.
     """
     parts = scenario.plan.head_parts(scenario.mesh.cp)
-    size = (kv_elements(scenario) if parts == 1 else head_slice(scenario).kv) * BYTES[scenario.dtype.kv]
+    heads = head_slice(scenario).kv * BYTES[scenario.dtype.kv] if parts > 1 else 0
+    size = heads or kv_bytes(scenario, where.layer)
     transfers: list[Transfer] = []
     for rank in kv_writers(scenario, where.home):
         lane = scenario.mesh.dense.coordinate(rank, "cp") % parts
@@ -133,29 +146,32 @@ def attention_way(scenario: Scenario) -> DecodeAttention:
 WHY = "size a partial output"
 
 
-def query_elements(scenario: Scenario) -> int:
-    """Elements of one token's query on one TP rank in one layer.
+def query_elements(scenario: Scenario, layer: int | None = None) -> int:
+    """Elements of one token's query on one TP rank in one layer (None: of the model's main kind).
 
     ``heads/tp`` query heads; MLA: absorbed into the latent, ``kv_lora_rank + qk_rope_head_dim`` each.
     """
-    return query_elements_per_token(scenario.model) // scenario.mesh.tp
+    own = None if layer is None else query_values(scenario.model, layer)
+    return (query_elements_per_token(scenario.model) if own is None else own) // scenario.mesh.tp
 
 
-def partial_bytes(scenario: Scenario) -> int:
+def partial_bytes(scenario: Scenario, layer: int | None = None) -> int:
     """Bytes of the partial result that one rank returns to another: outputs, m and ℓ of its heads.
 
     An output has the width of a value head (MLA: of the latent without its rotary part) in the
     activations' dtype; the largest score m and the softmax sum ℓ of each head are FP32.
     """
     model = scenario.model
-    heads = model.need("heads", WHY) // scenario.mesh.tp
-    width = model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
+    own = None if layer is None else output_width(model, layer)
+    if own is None:
+        own = model.need("heads", WHY), model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
+    heads, width = own[0] // scenario.mesh.tp, own[1]
     return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES[Dtype.FP32])
 
 
 def query_send(scenario: Scenario, where: Where) -> Hop:
     """Each TP rank's query heads reach the ranks that keep the other tokens of its KV heads."""
-    size = query_elements(scenario) * BYTES[scenario.dtype.activations]
+    size = query_elements(scenario, where.layer) * BYTES[scenario.dtype.activations]
     transfers = [
         send(scenario, rank, peer, size, Role.QUERY)
         for rank in tp_ranks(scenario, where.home)
@@ -166,7 +182,7 @@ def query_send(scenario: Scenario, where: Where) -> Hop:
 
 def partials_return(scenario: Scenario, where: Where) -> Hop:
     """Each of those ranks returns its partial output, to be merged where the query came from."""
-    size = partial_bytes(scenario)
+    size = partial_bytes(scenario, where.layer)
     transfers = [
         send(scenario, peer, rank, size, Role.OUTPUT)
         for rank in tp_ranks(scenario, where.home)

@@ -1,0 +1,113 @@
+"""The small kernels around the big ones: norms, activations, rotary embedding, router, quantise.
+
+Each moves rows through memory. They are timed as the measured quantise kernel that moves as many bytes
+(that kernel reads two bytes a value and writes one), the router as a GEMM.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from tracer.model.dtype import Dtype
+from tracer.model.parameters import part_format
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import WeightPart
+from tracer.scenario.plan import Contract
+from tracer.timing import estimate
+from tracer.timing.calibration.answer import Estimate
+from tracer.timing.calibration.formats import KernelDtype
+from tracer.timing.measured.compute import at_best, gemm_format, is_deepseek_block
+from tracer.timing.operators import Operator
+from tracer.timing.roofline import LayerTime, OperatorTime
+
+if TYPE_CHECKING:
+    from tracer.mesh.hardware import Hardware
+    from tracer.scenario.scenario import Scenario
+
+QUANTISE_BYTES = 3
+NORM_BYTES = 8
+"""A norm that adds the residual: rows and residual in, rows and residual out, BF16."""
+GATE_BYTES = 6
+"""SiLU of the gate times the up projection: two BF16 values in, one out."""
+ROTARY_BYTES = 4
+
+
+def around_layer(scenario: Scenario, rows: float, heads_rows: float, gpu: Hardware) -> LayerTime:
+    """Kernels of any layer: two norms with their residual, and what attention needs around its GEMMs.
+
+    ``rows`` are a GPU's rows outside attention, ``heads_rows`` those inside (all TP ranks see them).
+    DeepSeek's measured block has its own rotary and quantise kernels inside.
+    """
+    model, tp = scenario.model, scenario.mesh.tp
+    hidden = model.need("hidden", "time a norm")
+    found = [_kernel(name, rows, hidden, NORM_BYTES, gpu) for name in ("norm before attention", "norm after")]
+    if is_deepseek_block(model):
+        return LayerTime(tuple(found))
+    width = (model.heads or 0) * (model.qk_head_dim or 0) + (model.kv_heads or 0) * (model.head_dim or 0)
+    found.append(_kernel("rotary", heads_rows, width / tp, ROTARY_BYTES, gpu))
+    stored = part_format(model, WeightPart.ATTENTION, WeightFormat(scenario.dtype.weights))
+    if gemm_format(stored) is not KernelDtype.BFLOAT16:
+        output = (model.heads or 0) * (model.v_head_dim or 0) / tp
+        found.append(_kernel("quantise for attention", heads_rows, hidden + output, QUANTISE_BYTES, gpu))
+    return LayerTime(tuple(found))
+
+
+def around_moe(scenario: Scenario, rows: float, shared_tp: int, gpu: Hardware) -> LayerTime:
+    """Kernels of a MoE layer: the router, the shared expert's activation, quantise before FP8 dispatch.
+
+    The measured expert call has the experts' own activation, permutation and quantise kernels inside.
+    """
+    model = scenario.model
+    experts, hidden = model.need("experts", "time the router"), model.need("hidden", "time the router")
+    count = max(1, ceil(rows))
+    flops, weights = 2.0 * count * hidden * experts, 2.0 * hidden * experts
+    router = Operator("router", flops, weights, 2.0 * count * (hidden + experts), "bf16_flops")
+    found = [
+        at_best(router, gpu, lambda: estimate.gemm(gpu, count, experts, hidden, KernelDtype.BFLOAT16)),
+    ]
+    if model.shared_experts and not scenario.always_picked:
+        found += _feed_forward(
+            scenario,
+            WeightPart.SHARED,
+            rows * (1 if scenario.plan.sp is Sp.OFF else shared_tp),
+            shared_tp,
+            gpu,
+        )
+    if scenario.plan.contract in (Contract.EP, Contract.AG_RS) and scenario.dtype.dispatch is Dtype.FP8:
+        found.append(_kernel("quantise for dispatch", rows, hidden, QUANTISE_BYTES, gpu))
+    return LayerTime(tuple(found))
+
+
+def around_dense(scenario: Scenario, rows: float, gpu: Hardware) -> LayerTime:
+    """Kernels of a dense layer's feed-forward."""
+    return LayerTime(tuple(_feed_forward(scenario, WeightPart.DENSE, rows, scenario.dense_tp, gpu)))
+
+
+def _feed_forward(
+    scenario: Scenario, part: WeightPart, rows: float, tp: int, gpu: Hardware
+) -> list[OperatorTime]:
+    """The gate's activation, and where weights are narrower than BF16 a quantise before both GEMMs."""
+    model = scenario.model
+    width = ((model.shared_hidden if part is WeightPart.SHARED else model.dense_hidden) or 0) / tp
+    name = "shared expert" if part is WeightPart.SHARED else "dense FFN"
+    found = [_kernel(f"{name} activation", rows, width, GATE_BYTES, gpu)]
+    stored = part_format(model, part, WeightFormat(scenario.dtype.weights))
+    if gemm_format(stored) is not KernelDtype.BFLOAT16:
+        columns = model.need("hidden", "time a quantise kernel") + width
+        found.append(_kernel(f"{name} quantise", rows, columns, QUANTISE_BYTES, gpu))
+    return found
+
+
+def _kernel(name: str, rows: float, columns: float, bytes_per_value: float, gpu: Hardware) -> OperatorTime:
+    """A kernel that moves ``bytes_per_value`` of every value of ``[rows, columns]``."""
+    count, wide = max(1, ceil(rows)), max(1, ceil(columns * bytes_per_value / QUANTISE_BYTES))
+
+    def asked() -> Estimate:
+        found = estimate.quantize(gpu, count, wide)
+        if bytes_per_value == QUANTISE_BYTES:
+            return found
+        basis = f"{found.basis}, as the quantise kernel that moves as many bytes"
+        return Estimate(found.seconds, basis, None, found.floor_seconds)
+
+    return at_best(Operator(name, 0.0, 0.0, rows * columns * bytes_per_value, "bf16_flops"), gpu, asked)
