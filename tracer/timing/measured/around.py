@@ -70,7 +70,7 @@ def around_moe(scenario: Scenario, rows: float, shared_tp: int, gpu: Hardware) -
         found += _feed_forward(
             scenario,
             WeightPart.SHARED,
-            rows * (1 if scenario.plan.sp is Sp.OFF else shared_tp),
+            shared_rows(scenario, rows),
             shared_tp,
             gpu,
         )
