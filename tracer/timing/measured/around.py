@@ -17,6 +17,7 @@ from tracer.scenario.plan import Contract
 from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate
 from tracer.timing.calibration.formats import KernelDtype
+from tracer.timing.layer_work import shared_rows
 from tracer.timing.measured.compute import at_best, gemm_format, is_deepseek_block
 from tracer.timing.operators import Operator
 from tracer.timing.roofline import LayerTime, OperatorTime
