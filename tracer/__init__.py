@@ -1,14 +1,13 @@
-"""The engine, in the order a token travels.
+"""The engine, in rooms, in the order a token travels; a room imports only rooms named before it.
 
-``errors`` and ``axes`` fix the words; ``rank_grid`` and ``mesh`` say which rank is in which group;
-``cluster`` says where a rank sits and which link joins two; ``model_spec``, ``expert_placement`` and
-``routing`` say what is computed and which experts a token picks; ``plan``, ``landing`` and ``scenario``
-put one question together; ``hop`` and ``hops`` move the token, ``itinerary`` orders the hops, and
-``trip`` counts them; ``trips`` puts several tokens on one map. ``residency`` says what each GPU holds, and
-``fits`` whether it fits. After prefill: ``kv_layout`` and ``kv_owners`` say where K/V stays, ``pools`` and
-``kv_handover`` how it moves to a decode pool, ``decode_attention`` how a new token's query reaches it;
-``generation`` joins the legs, ``phases`` puts both side by side, ``lockstep`` lets replicas wait.
-Names load when they are first used, so that importing the engine costs nothing.
+``errors`` has every value check, ``display`` how results show themselves. ``mesh`` says which GPU is in
+which group and where it sits; ``model`` what is computed; ``scenario`` puts one question together.
+``frameworks`` reads launches into it. ``memory`` says what each GPU holds and whether it fits; ``trip``
+follows a token hop by hop and counts; ``traffic`` has the closed forms of the same bytes; ``batch`` counts
+a whole batch of tokens. ``timing`` puts times on all of it; ``serving`` joins passes and pools to an
+answer; ``runs`` reads what really ran; ``proof`` runs the mesh on arrays and holds the figures of others
+beside ours. ``data`` are the files. Names load when they are first used, so that importing the engine costs
+nothing.
 """
 
 from __future__ import annotations

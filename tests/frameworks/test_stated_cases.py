@@ -302,11 +302,15 @@ def test_layers_with_experts_by_a_pattern() -> None:
         model_of(f"{SIZES} --moe-layer-freq __import__")
 
 
-def test_an_ffn_without_a_gate_is_said_and_not_counted_as_gated() -> None:
-    layout = from_line(SIZES.replace("--swiglu ", ""))
-    assert "not_modelled" in {note.code for note in layout.warnings}
-    table = layout.scenario.to_dict()["model"]
-    assert table["expert_hidden"] is None
+def test_gpt_2_has_no_gate_and_has_biases_and_positions() -> None:
+    from tracer.model.parameters import count_parameters
+
+    spec = model_of(
+        "torchrun --nproc_per_node 1 pretrain_gpt.py --num-layers 24 --hidden-size 1024 "
+        "--num-attention-heads 16 --max-position-embeddings 1024 --vocab-size 50257 --fp16"
+    )
+    assert spec is not None
+    assert count_parameters(spec).total == 354_871_296
 
 
 def test_a_saved_launch_is_followed_and_weighed(tmp_path: Path) -> None:
@@ -320,3 +324,14 @@ def test_a_saved_launch_is_followed_and_weighed(tmp_path: Path) -> None:
         found = CliRunner().invoke(tokentrip, words)
         assert found.exit_code == 0, found.output + str(found.exception)
     assert "DeepSeek-V3" in (tmp_path / "launch.toml").read_text()
+
+
+def test_a_model_that_a_branch_decides_is_not_guessed() -> None:
+    text = (
+        'if [ "$BIG" = 1 ]; then M=deepseek-ai/DeepSeek-V3; else M=mistralai/Mixtral-8x7B-v0.1; fi\n'
+        "vllm serve $M -tp 8"
+    )
+    layout = from_line(text)
+    assert layout.world_size == 8
+    assert "model_unknown" in {note.code for note in layout.warnings}
+    assert from_line(text, settings={"BIG": "1"}).model == "deepseek-v3"

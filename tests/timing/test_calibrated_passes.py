@@ -73,12 +73,26 @@ def test_a_transfer_says_so() -> None:
     )
 
 
+def test_no_error_is_promised_for_another_makers_kernels() -> None:
+    found = pass_time(tracer.load_scenario("qwen3-235b"), hardware_preset("mi300x"))
+    assert found.error is None
+    assert any("whose maker's kernels are others; error unknown" in row.basis for row in pass_rows(found))
+
+
 def test_a_latent_attention_of_other_sizes_stays_at_peak() -> None:
     scenario = tracer.load_scenario("deepseek-v3-prefill-ep32")
     other = scenario.with_(model=replace(scenario.model, kv_lora_rank=256))
     core = next(row for row in pass_rows(pass_time(other, H100, tokens=4096)) if row.name == "attention core")
     assert core.basis.startswith("peak")
     assert core.seconds == core.floor_seconds
+
+
+def test_sparse_attention_is_not_timed_as_the_dense_block() -> None:
+    tables = tracer.load_scenario("deepseek-v3-prefill-ep32").to_dict()
+    sparse = tracer.Scenario.from_dict(tables | {"model": {"preset": "deepseek-v3.2"}})
+    rows = {row.name: row for row in pass_rows(pass_time(sparse, H100, tokens=4096))}
+    assert "attention block" not in rows
+    assert rows["attention core"].basis.startswith("peak")
 
 
 def test_a_named_profile_times_what_moves() -> None:

@@ -1,5 +1,7 @@
 """Which EP rank holds which expert: linear, round-robin, or a table of slots with replicas.
 
+Which of several replicas serves a token is decided in ``trip/hops/routes.py``.
+
 Slot tables in a few words: every expert once, and redundant copies beside them or behind them.
 
 ``end`` is how vLLM and SGLang start out before any balancing: one list of slots, expert s mod E in slot

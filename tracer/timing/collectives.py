@@ -1,4 +1,6 @@
-"""Collectives by closed form, ring and direct, and the bus bandwidth that nccl-tests reports.
+"""Collectives by closed form at peak rates, for comparison: the estimate of one call is in ``estimate``.
+
+Ring and direct, and the bus bandwidth that nccl-tests reports.
 
 ``total_bytes`` is nccl-tests' S: for all-gather and reduce-scatter the whole array, per-rank count x
 size x n (NVIDIA/nccl-tests, doc/PERFORMANCE.md).

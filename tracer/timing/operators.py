@@ -107,7 +107,7 @@ def attention_operators(
     ``output`` is the storage of the output projection where a checkpoint stores it unlike the others.
     """
     stored = part_format(spec, WeightPart.ATTENTION, unstated)
-    matrices = _main_attention(spec)
+    matrices = main_attention(spec)
     inner = [matrix for matrix in matrices if matrix.name != "o"]
     outer = [matrix for matrix in matrices if matrix.name == "o"]
     return (
@@ -117,7 +117,7 @@ def attention_operators(
     )
 
 
-def _main_attention(spec: ModelSpec) -> list[WeightMatrix]:
+def main_attention(spec: ModelSpec) -> list[WeightMatrix]:
     """The attention matrices of one layer of the model's main kind: one that sees all earlier tokens."""
     kinds = [kind for kind, _ in spec.kinds(_WHY) if kind.attention is not None]
     whole = (AttentionType.FULL, AttentionType.MLA, AttentionType.DSA)
@@ -180,7 +180,7 @@ def ffn_operator(
     """The FFN of a dense layer (``WeightPart.DENSE``) or the shared experts (``SHARED``), cut over ``tp``."""
     width = spec.need("dense_hidden" if part is WeightPart.DENSE else "shared_hidden", _WHY)
     hidden, stored = spec.need("hidden", _WHY), part_format(spec, part, unstated)
-    matrices = list(ffn_matrices(part, hidden, width, 1, 1, gated=_is_gated(spec, part)))
+    matrices = list(ffn_matrices(part, hidden, width, 1, 1, gated=is_gated(spec, part)))
     flops = sum(2 * matrix.elements * tokens for matrix in matrices)
     weights = sum(stored_bytes(stored, matrix.rows, matrix.columns) for matrix in matrices)
     name = "dense FFN" if part is WeightPart.DENSE else "shared expert"
@@ -188,7 +188,7 @@ def ffn_operator(
     return Operator(name, flops / tp, weights / tp, rows, rate_of(stored))
 
 
-def _is_gated(spec: ModelSpec, part: WeightPart) -> bool:
+def is_gated(spec: ModelSpec, part: WeightPart) -> bool:
     """Whether the FFNs of a part are gated, in the first layer that has one."""
     for kind in spec.layer_kinds:
         if kind.feed_forward is not None and kind.is_moe == (part is WeightPart.SHARED):

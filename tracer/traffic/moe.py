@@ -149,7 +149,7 @@ def _turns(scenario: Scenario) -> str:
 def _ib_text(scenario: Scenario) -> str:
     if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         return "k·etp·(share of experts on other islands)"
-    return "Σ p(e_island)"
+    return "Σ p(e_domain)"
 
 
 def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:

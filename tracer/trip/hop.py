@@ -11,7 +11,7 @@ from tracer.mesh.cluster import Tier
 
 
 class HopKind(StrEnum):
-    """One thing that happens to the token: a row of this table is all that registers a kind of hop.
+    """One thing that happens to the token; a new kind is a row here, a function in ``hops``, and a stop.
 
     A row has the kind's word in logs and JSON, the ``axis`` it communicates on (None: none), its ``family``
     (the colour of the explorer's strip), its ``short`` name there, and its ``label``, a title for any token.

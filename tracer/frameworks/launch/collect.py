@@ -17,7 +17,7 @@ from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifes
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.recipes import recipe_of
 from tracer.frameworks.launch.result import Launch, Process
-from tracer.frameworks.launch.sameness import difference, shaping_values, ways_of
+from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
 from tracer.frameworks.launch.slurm import slurm_options
@@ -26,6 +26,7 @@ from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import FRAMEWORKS
+from tracer.frameworks.unread import Unread
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
@@ -157,6 +158,9 @@ class Collector:
                 differs = difference(one, two, values)
                 if differs:
                     raise _branching(words, differs)
+                if other_model(one, two):
+                    # The mesh holds; no model is made of one way that the branch may not take.
+                    first = [replace(each, model=_undecided_model(words)) for each in ways[0]]
         self.processes += first
 
     def _under_tasks(self, before: int, outer: Unwrapped) -> None:
@@ -395,6 +399,12 @@ def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)
     return ()
+
+
+def _undecided_model(words: Sequence[str]) -> Unread:
+    """The model of a launch that a branch gives one of several."""
+    names = dict.fromkeys(name for word in words if isinstance(word, Undecided) for name in word.missing)
+    return Unread("decided by a branch", tuple(names))
 
 
 def _branching(words: Sequence[str], differs: str) -> ConfigError:

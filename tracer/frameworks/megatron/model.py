@@ -56,6 +56,7 @@ MODEL_FLAGS = (
     model_flag("qk_layernorm", "--qk-layernorm", kind=_SWITCH, default=False),
     model_flag("normalization", "--normalization", default="LayerNorm"),
     model_flag("position_embedding_type", "--position-embedding-type", default="learned_absolute"),
+    model_flag("max_position_embeddings", "--max-position-embeddings", kind=_INT),
     model_flag("use_rotary", "--use-rotary-position-embeddings", kind=_SWITCH, default=False),
     model_flag("mtp_num_layers", "--mtp-num-layers", kind=_INT),
     model_flag("bf16", "--bf16", kind=_SWITCH, default=False),
@@ -111,7 +112,8 @@ def _tables(settings: Settings) -> dict[str, object]:
         "layers": settings.size("num_layers"), "hidden": hidden, "heads": heads,
         "name": "model of the launch line", "source": "size flags of Megatron-LM",
         "vocab": _vocabulary(settings), "tie_embeddings": not settings.on("untie_embeddings"),
-        "dense_hidden": _width(settings) if gated else None, "left_out": _left_out(settings),
+        "dense_hidden": _width(settings), "left_out": _left_out(settings),
+        "gated": gated, **_small_parts(settings),
     }  # fmt: skip
     if settings.on("multi_latent_attention"):
         found |= {
@@ -127,11 +129,11 @@ def _tables(settings: Settings) -> dict[str, object]:
             "head_dim": settings.maybe("kv_channels"),
         }
     if settings.maybe("num_experts"):
-        found |= _experts(settings, gated)
+        found |= _experts(settings)
     return found
 
 
-def _experts(settings: Settings, gated: bool) -> dict[str, object]:
+def _experts(settings: Settings) -> dict[str, object]:
     shared = settings.maybe("moe_shared_expert_intermediate_size")
     sigmoid = settings.text("moe_router_score_function") == "sigmoid"
     before = settings.on("moe_router_pre_softmax")
@@ -140,10 +142,10 @@ def _experts(settings: Settings, gated: bool) -> dict[str, object]:
     return {
         "experts": settings.size("num_experts"),
         "top_k": settings.size("moe_router_topk"),
-        "expert_hidden": (settings.maybe("moe_ffn_hidden_size") or _width(settings)) if gated else None,
+        "expert_hidden": settings.maybe("moe_ffn_hidden_size") or _width(settings),
         "dense_layers": _dense_layers(settings),
         "shared_experts": 1 if shared else 0,
-        "shared_hidden": shared if gated else None,
+        "shared_hidden": shared,
         "shared_gate": settings.on("moe_shared_expert_gate") and bool(shared),
         "router": RouterKind.SIGMOID_BIAS_TOPK
         if sigmoid
@@ -221,16 +223,28 @@ def _number(settings: Settings, text: str) -> float:
         raise ConfigError(name, text, "must be a number", f"try {name} 2.5") from None
 
 
+def _small_parts(settings: Settings) -> dict[str, object]:
+    """Biases of linear layers and norms, and the table of learned positions."""
+    biases = not settings.on("disable_bias_linear")
+    return {
+        "qkv_bias": biases or settings.on("add_qkv_bias"),
+        "out_bias": biases,
+        "ffn_bias": biases,
+        "norm_bias": settings.text("normalization") != "RMSNorm",
+        "positions": settings.maybe("max_position_embeddings") if _learned(settings) else None,
+    }
+
+
+def _learned(settings: Settings) -> bool:
+    return settings.text("position_embedding_type") == "learned_absolute" and not settings.on("use_rotary")
+
+
 def _left_out(settings: Settings) -> tuple[str, ...]:
-    """Parts that Megatron makes of these flags and that the model here has no place for."""
-    learned = settings.text("position_embedding_type") == "learned_absolute" and not settings.on("use_rotary")
+    """Parts that Megatron makes of these flags and that the model here does not count."""
+    positions = _learned(settings) and settings.maybe("max_position_embeddings") is None
     parts = {
-        "the biases of its linear layers": not settings.on("disable_bias_linear"),
-        "the biases of Q, K and V": settings.on("disable_bias_linear") and settings.on("add_qkv_bias"),
-        "the table of learned positions": learned,
-        "the biases of its norms": settings.text("normalization") != "RMSNorm",
+        "the table of learned positions": positions,
         "the norms of queries and keys": settings.on("qk_layernorm"),
-        "an FFN without a gate": not settings.on("swiglu"),
     }
     layers = settings.maybe("mtp_num_layers")
     return (
@@ -245,15 +259,7 @@ def _notes(settings: Settings, spec: ModelSpec) -> tuple[Note, ...]:
     notes = [
         Note("model_of_sizes", f"the size flags make the model: {shape}{experts}", "add --model for another")
     ]
-    if not settings.on("swiglu"):
-        notes.append(
-            Note(
-                "not_modelled",
-                "an FFN without --swiglu is not modelled: the trip lacks its two matrices, and its bytes",
-                "the groups hold; --strict refuses it",
-            )
-        )
-    parts = ", ".join(part for part in spec.left_out if "FFN" not in part)
+    parts = ", ".join(spec.left_out)
     if parts:
         notes.append(Note("model_left_out", f"no count includes {parts}", "read them as small remainders"))
     if spec.vocab is None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tracer.timing.calibration.fit import Call
 
 SCHEMA = 1
+OTHER_MAKES = ("MI", "Gaudi", "TPU", "Trainium", "Ascend")
+"""Names of hardware that does not run the measured kernels: the errors of transfers do not speak for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def answer(gpu: Hardware, call: Call) -> Estimate:
         if distance:
             source = f"transfer to {gpu.name} by data sheet from {source}"
             error, spread = known.transfers.get(reach_of(distance), (None, None))
+            if gpu.name.startswith(OTHER_MAKES):
+                source, error, spread = f"{source}, whose maker's kernels are others", None, None
         if outside:
             source, error, spread = f"{source}, beyond the measured sizes", None, None
         return Estimate(call.seconds(fit), source, error, floor, spread)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError
+from tracer.model.layers import AttentionType
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat
-from tracer.model.weights import WeightMatrix, WeightPart, weight_matrices
+from tracer.model.weights import WeightMatrix, WeightPart
 from tracer.scenario.plan import Contract
 from tracer.scenario.step import tokens_per_replica
 from tracer.scenario.token import Phase
@@ -25,7 +26,7 @@ from tracer.timing.calibration.answer import Estimate, one_after_the_other
 from tracer.timing.calibration.attention import DEEPSEEK, causal_pairs
 from tracer.timing.calibration.formats import KernelDtype
 from tracer.timing.layer_work import LayerWork, shared_rows
-from tracer.timing.operators import Operator
+from tracer.timing.operators import Operator, is_gated, main_attention
 from tracer.timing.roofline import LayerTime, OperatorTime, operator_time
 from tracer.traffic.moe import dispatched_rows
 
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 
 GEMM_FORMATS = {
     WeightFormat.FP8: KernelDtype.FP8,
+    WeightFormat.FP8_CHANNEL: KernelDtype.FP8,
     WeightFormat.FP8_BLOCK128: KernelDtype.FP8_BLOCK,
+    WeightFormat.FP8_BLOCK128_UE8M0: KernelDtype.FP8_BLOCK,
+    WeightFormat.MXFP8: KernelDtype.FP8_BLOCK,
     WeightFormat.NVFP4: KernelDtype.NVFP4,
 }
 EXPERT_FORMATS = {**GEMM_FORMATS, WeightFormat.MXFP4: KernelDtype.W4A16_MXFP4}
@@ -155,7 +159,7 @@ def _attention(
         return LayerTime((at_best(_joined(operators), gpu, block),))
     rows = _rows(batch.tokens / count)
     projections, core, output = operators
-    matrices = [each for each in weight_matrices(model) if each.part is WeightPart.ATTENTION]
+    matrices = main_attention(model)
     inner, outer = [m for m in matrices if m.name != "o"], [m for m in matrices if m.name == "o"]
 
     def kernel() -> Estimate:
@@ -179,7 +183,12 @@ def is_deepseek_block(model: ModelSpec) -> bool:
     """Whether the model's attention is the measured block of DeepSeek-V3 in all sizes but its heads."""
     sizes = (model.hidden, model.q_lora_rank, model.kv_lora_rank, model.qk_nope_head_dim, model.v_head_dim)
     shape = DEEPSEEK
-    return model.mla and sizes == (shape.hidden, shape.q_rank, shape.kv_rank, shape.nope, shape.value)
+    sparse = any(kind.attention and kind.attention.type is AttentionType.DSA for kind in model.layer_kinds)
+    return (
+        model.mla
+        and not sparse
+        and sizes == (shape.hidden, shape.q_rank, shape.kv_rank, shape.nope, shape.value)
+    )
 
 
 def _joined(operators: Iterable[Operator]) -> Operator:
@@ -229,7 +238,7 @@ def _ffns(
 
     def gemms() -> Estimate:
         inner, rows = _rows((width or 0) / tp), _rows(tokens)
-        up = estimate.gemm(gpu, rows, 2 * inner, hidden, stored)
+        up = estimate.gemm(gpu, rows, (2 if is_gated(model, part) else 1) * inner, hidden, stored)
         return one_after_the_other([up, estimate.gemm(gpu, rows, hidden, inner, stored)])
 
     return LayerTime(tuple(at_best(each, gpu, gemms) for each in operators))
@@ -259,10 +268,11 @@ def _expert_call(scenario: Scenario, rows: float, gpu: Hardware) -> Estimate:
     ep, tp = (1, 1) if contract is Contract.DWDP else (mesh.ep, mesh.etp)
     group = rows * ep * tp
     held = ceil(total / ep)
+    kernel = "gated" if is_gated(model, WeightPart.SHARED) else "nongated"
     if contract is Contract.EP and ep > 1:
         pairs = _rows(group * picks / ep)
-        return estimate.moe(gpu, pairs, hidden, width, held, 1, 1, dtype, "balanced", tp)
-    return estimate.moe(gpu, _rows(group), hidden, width, held * ep, picks, ep, dtype, "balanced", tp)
+        return estimate.moe(gpu, pairs, hidden, width, held, 1, 1, dtype, "balanced", tp, kernel)
+    return estimate.moe(gpu, _rows(group), hidden, width, held * ep, picks, ep, dtype, "balanced", tp, kernel)
 
 
 def _head(scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware) -> LayerTime:

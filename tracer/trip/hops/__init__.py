@@ -1,4 +1,9 @@
-"""One file per kind of hop, one signature: ``(scenario, where) -> Hop``."""
+"""What each kind of hop moves: one file per axis, one function ``(scenario, where) -> Hop`` per kind.
+
+A new kind is a row of ``HopKind`` (``trip/hop.py``), a function here, and a stop in ``trip/itinerary.py``.
+``routes`` says which replica serves a token and by which relay it is reached; ``moves`` is what several
+kinds share.
+"""
 
 from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
 from tracer.trip.hops.ep import combine, dispatch, weight_pull

@@ -1,4 +1,4 @@
-"""Routes from a source rank to its experts' GPUs: straight, or through a relay on each remote NVLink domain.
+"""Which replica serves a token and how it is reached: straight, or by a relay on each remote NVLink domain.
 
 Dispatch walks a route forwards and combine walks it back, so both are built from here.
 """
