@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,7 +144,7 @@ def plain_census(batch: Batch) -> dict[int, Plain]:
 
 def _work_of(scenario: Scenario, layer: int, position: int, home: int, picks: tuple[int, ...]) -> Where:
     """The MoE block of a layer, whether or not it communicates."""
-    stage = next(n for n, last in enumerate(accumulate(scenario.stage_layers)) if layer <= last)
+    stage = next(n for n, runs in enumerate(scenario.stage_runs) if any(layer in run for run in runs))
     return Where(layer, stage, position, scenario.mesh.moved(home, "pp", stage), Part.MOE, picks)
 
 

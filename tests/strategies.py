@@ -106,7 +106,9 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     _shards(draw, mesh, sizes, stage)
     if draw(st.booleans(), label="dense_tp=1"):
         mesh["dense_tp"] = 1
-    if sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
+    if draw(st.sampled_from([False, False, True]), label="virtual stages"):
+        mesh.update(draw(virtual_stages(layers, sizes["pp"])))
+    elif sizes["pp"] > 1 and draw(st.booleans(), label="stage_layers given"):
         cuts = draw(_distinct(st.integers(1, layers - 1), sizes["pp"] - 1))
         edges = [0, *sorted(cuts), layers]
         mesh["stage_layers"] = [high - low for low, high in pairwise(edges)]
@@ -127,6 +129,22 @@ def _shards(draw: st.DrawFn, mesh: Scenario, sizes: dict[str, int], stage: int) 
 def sharers_of_heads(mesh: Scenario) -> int:
     """CP ranks that divide a token's heads among them."""
     return int({"ulysses": mesh.get("cp", 1)}.get(mesh.get("kv_exchange", "ring"), mesh.get("cp_inner", 1)))
+
+
+@st.composite
+def virtual_stages(draw: st.DrawFn, layers: int, pp: int) -> Scenario:
+    """Chunks round and round or there and back, even where the layers suffice, else listed, some empty."""
+    mesh: Scenario = {}
+    laps = draw(st.integers(1, 3), label="chunks")
+    if draw(st.booleans(), label="there and back"):
+        mesh["chunk_order"], laps = "v_shape", 2
+    _set_unless(mesh, "chunks", laps, 1)
+    parts = pp * laps
+    if parts > layers or draw(st.booleans(), label="chunk_layers given"):
+        cuts = [draw(st.integers(0, layers), label="cut") for _ in range(parts - 1)]
+        edges = [0, *sorted(cuts), layers]
+        mesh["chunk_layers"] = [high - low for low, high in pairwise(edges)]
+    return mesh
 
 
 @st.composite
@@ -306,6 +324,7 @@ def dtypes(draw: st.DrawFn) -> Scenario:
     _choose(draw, dtype, "combine", ["bf16", "fp32"])
     _choose(draw, dtype, "logits", ["fp32", "bf16"])
     _choose(draw, dtype, "weights", ["bf16", "fp8"])
+    _choose(draw, dtype, "tp_gather", [None, "fp8", "fp32"])
     return dtype
 
 

@@ -155,6 +155,28 @@ def test_expected_traffic_is_the_census_of_uniform_picks(
         assert counted / (layers * ranks) == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("mesh", "said"),
+    [
+        ({"dispatch": "low_latency"}, "low latency sends a message for each: nothing is saved"),
+        ({"contract": "ag_rs"}, "contract ag_rs moves the same whatever is picked: nothing is saved"),
+        ({"contract": "dwdp"}, "contract dwdp moves the same whatever is picked: nothing is saved"),
+        ({}, "one copy a GPU saves"),
+    ],
+)
+def test_savings_are_said_only_where_doubles_are_removed(mesh: dict[str, Any], said: str) -> None:
+    data = load_scenario("six-cuts").to_dict()
+    data["mesh"] |= mesh
+    census = take_census(Scenario.from_dict(data), DrawnPicks.of_model(Scenario.from_dict(data).model, 800))
+    kept = census.to_dict()["saved"]
+    assert said in str(census)
+    assert (kept["picks"] > 0) == (mesh.get("contract") != "dwdp")
+    if mesh:
+        assert (kept["by_gpu"], kept["by_island"]) == (0, 0)
+    else:
+        assert min(kept.values()) > 0
+
+
 def test_each_layer_apart_adds_up() -> None:
     scenario = load_scenario("six-cuts")
     census = take_census(scenario, DrawnPicks.of_model(scenario.model, 500), by_layer=True)

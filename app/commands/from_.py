@@ -56,9 +56,9 @@ class _Given:
 @click.argument("given", nargs=-1, metavar="[FRAMEWORK] [FILE|-] [-- LAUNCH LINE]")
 @click.option("--gpus", type=int, help="GPUs in all; left out, the launch line or the flags say it.")
 @click.option("--gpus-per-node", type=int, help="GPUs of a node [the launcher's count, else 8].")
+@click.option("--hardware", help="The GPUs, such as h100 or gb200-nvl72: their nodes, memory and links.")
 @click.option("--framework-version", "version", help="Version, where the layout changed with it (1.1.0).")
 @click.option("--model", help="config.json, or the name of a model that ships: places experts, checks heads.")
-@click.option("--hardware", help="A GPU of tokentrip (h100): what fits needs of a saved scenario.")
 @click.option("--file", type=click.Path(path_type=Path), help="The framework's own file, beside its flags.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable that nothing sets.")
 @click.option("--role", help="Of several meshes, the one to show and save (prefill, actor).")
@@ -72,9 +72,9 @@ def from_command(
     given: tuple[str, ...],
     gpus: int | None,
     gpus_per_node: int | None,
+    hardware: str | None,
     version: str | None,
     model: str | None,
-    hardware: str | None,
     file: Path | None,
     settings: tuple[str, ...],
     role: str | None,

@@ -43,6 +43,7 @@ def _dense() -> list[Field]:
         Field("mesh.cp", "CP", "size", "cuts one prompt"),
         Field("mesh.dp", "DP", "size", "copies attention"),
         Field("mesh.pp", "PP", "size", "cuts layers"),
+        Field("mesh.chunks", "Chunks a stage", "size", "virtual stages: runs of layers on each stage"),
         Field(
             "mesh.order",
             "Order, fastest first",
@@ -75,6 +76,7 @@ def _plan() -> list[Field]:
         _choice("kv_exchange", "K/V exchange", "K/V round a ring, straight, or heads (Ulysses)"),
         _choice("tp_algo", "TP collectives", "straight to each, or round a ring"),
         _choice("landing", "Prompt over CP", "zigzag balances causal work"),
+        _choice("chunk_order", "Chunks over stages", "round and round, or to the last stage and back"),
         _choice("embedding", "Embedding", "whole on each GPU, or cut by vocabulary"),
         _choice("weight_shard", "Sharded weights", "pieces over data parallelism, gathered before use"),
         _choice("shared_tp", "Shared expert over TP", "whole, sliced with hops of its own, or merged"),

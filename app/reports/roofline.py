@@ -34,15 +34,16 @@ def roofline_report(query: dict[str, str]) -> dict[str, Any]:
     """
     scenario = scenario_of(query)
     name = query.get("hardware") or scenario.cluster.hardware or "h100"
-    hardware = hardware_preset(name)
-    own = whole_of(query, "tokens", None, most=1 << 30)
-    marked = _phases(scenario) | ({f"{own:,} tokens": own} if own else {})
+    own = scenario.cluster.gpu
+    hardware = own if own is not None and not query.get("hardware") else hardware_preset(name)
+    asked = whole_of(query, "tokens", None, most=1 << 30)
+    marked = _phases(scenario) | ({f"{asked:,} tokens": asked} if asked else {})
     choices = [(each, each) for each in hardware_preset_names()]
     return {
         "title": mesh_line(scenario),
         "controls": [
             choice_control("hardware", "GPU", name.lower(), choices),
-            number_control("tokens", "Mark a batch (tokens of all GPUs)", own, least=1),
+            number_control("tokens", "Mark a batch (tokens of all GPUs)", asked, least=1),
         ],
         "blocks": _blocks(scenario, hardware, marked),
     }

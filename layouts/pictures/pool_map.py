@@ -8,7 +8,7 @@ what is over :data:`MAX_ARROWS`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -100,9 +100,9 @@ class PoolMap:
 
 def build_pool_map(moved: KvHandover) -> PoolMap:
     """The picture of a K/V hand-over; its size follows the arrows drawn, not the pools."""
-    ordered = sorted(moved.pieces, key=lambda piece: (piece.dst, piece.src))
+    ordered = _by_pair(moved.pieces)
     drawn, left_out = ordered[:MAX_ARROWS], ordered[MAX_ARROWS:]
-    labels = {(piece.src, piece.dst): _label(piece) for piece in drawn}
+    labels = {(sent.src, sent.dst): _label(sent) for sent in drawn}
     label_width = LETTER * max(map(len, labels.values()), default=0) + 24
     right = BOX_WIDTH + 2 * BAND_PAD + FAN + label_width
     columns = (
@@ -123,12 +123,33 @@ def build_pool_map(moved: KvHandover) -> PoolMap:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """All that one rank sends to one other: several runs of layers where a stage has several chunks."""
+
+    src: int
+    dst: int
+    heads: tuple[int, ...]
+    layers: tuple[range, ...]
+    bytes: int
+
+
+def _by_pair(pieces: Iterable[KvPiece]) -> list[_Sent]:
+    ordered = sorted(pieces, key=lambda piece: (piece.dst, piece.src, piece.layers.start))
+    found = []
+    for (dst, src), group in groupby(ordered, key=lambda piece: (piece.dst, piece.src)):
+        sent = list(group)
+        layers = tuple(piece.layers for piece in sent)
+        found.append(_Sent(src, dst, sent[0].heads, layers, sum(piece.bytes for piece in sent)))
+    return found
+
+
 def _what(moved: KvHandover) -> str:
     prompt = moved.pools.prefill.token.prompt
     return plural(prompt, "position") if moved.position is None else f"position {moved.position:,}"
 
 
-def _label(piece: KvPiece) -> str:
+def _label(piece: _Sent) -> str:
     parts = (f"GPU {piece.src}", _heads(piece.heads), _layers(piece.layers), format_bytes(piece.bytes))
     return " · ".join(parts)
 
@@ -137,11 +158,12 @@ def _heads(heads: Sequence[int]) -> str:
     return f"head{'s' * (len(heads) > 1)} {short_range(tuple(heads))}" if heads else "latent"
 
 
-def _layers(layers: range) -> str:
-    return f"layer{'s' * (len(layers) > 1)} {short_range(layers)}"
+def _layers(runs: tuple[range, ...]) -> str:
+    many = sum(map(len, runs)) > 1
+    return f"layer{'s' * many} {', '.join(short_range(run) for run in runs)}"
 
 
-def _rest(pieces: list[KvPiece]) -> str:
+def _rest(pieces: list[_Sent]) -> str:
     if not pieces:
         return ""
     into = plural(len({piece.dst for piece in pieces}), "GPU")
@@ -149,7 +171,7 @@ def _rest(pieces: list[KvPiece]) -> str:
     return f"{plural(len(pieces), 'more piece')} into {into}: {size}"
 
 
-def _description(pieces: list[KvPiece]) -> str:
+def _description(pieces: list[_Sent]) -> str:
     rows = [f"to GPU {piece.dst} from {_label(piece)}" for piece in pieces[:MAX_ARROWS]]
     more = len(pieces) - len(rows)
     return "; ".join(rows) + (f"; and {more:,} more pieces." if more else ".")
@@ -207,7 +229,7 @@ def _bottom(column: PoolColumn) -> float:
 
 
 def _arrows(
-    pieces: list[KvPiece], labels: dict[tuple[int, int], str], columns: tuple[PoolColumn, PoolColumn]
+    pieces: list[_Sent], labels: dict[tuple[int, int], str], columns: tuple[PoolColumn, PoolColumn]
 ) -> list[Arrow]:
     leaves = _ports(columns[0], [(piece.src, piece.dst) for piece in pieces])
     arrives = _ports(columns[1], [(piece.dst, piece.src) for piece in pieces])

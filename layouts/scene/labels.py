@@ -138,24 +138,21 @@ def expert_label(scenario: Scenario, rank: int) -> str:
     return f"E{held[0]}, …"
 
 
-def stage_bounds(scenario: Scenario, stage: int) -> tuple[int, int]:
-    """First and last layer of a stage, counted from 1."""
-    layers = scenario.layers_of(stage)
-    return layers[0], layers[-1]
-
-
 def stage_layers_text(scenario: Scenario, stage: int) -> str:
-    """Layers of a stage.
+    """Layers of a stage, a run for each of its chunks.
 
-    ``layers 1–4``, or ``layer 3``.
+    ``layers 1–4``, ``layer 3``, or ``layers 1–5, 21–25``; nothing where it has none.
     """
-    first, last = stage_bounds(scenario, stage)
-    return f"layers {first}–{last}" if last > first else f"layer {first}"
+    runs = scenario.stage_runs[stage]
+    if not runs:
+        return "no layers"
+    spans = [f"{run.start}–{run.stop - 1}" if len(run) > 1 else f"{run.start}" for run in runs]
+    shown = spans if len(spans) <= MANY else [*spans[: MANY - 1], f"… ({len(spans)} chunks)"]
+    return ("layer " if scenario.stage_layers[stage] == 1 else "layers ") + ", ".join(shown)
 
 
 def _first_moe_layer(scenario: Scenario, stage: int) -> int | None:
     model = scenario.model
     if model.experts is None:
         return None
-    first, last = stage_bounds(scenario, stage)
-    return next((layer for layer in range(first, last + 1) if model.is_moe(layer)), None)
+    return next((layer for layer in scenario.layers_of(stage) if model.is_moe(layer)), None)

@@ -12,6 +12,7 @@ from tracer.scenario.plan import Sp
 from tracer.trip.hop import METADATA_KINDS, WEIGHT_KINDS, HopKind, Part, Role
 
 if TYPE_CHECKING:
+    from tracer.mesh.mesh import Mesh
     from tracer.scenario.scenario import Scenario
     from tracer.trip.hop import Hop
     from tracer.trip.trip import Trip
@@ -46,12 +47,15 @@ def relays_of(hop: Hop) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """By stage: the token's home, its TP group, and the ranks of it that keep the token's K/V."""
+    """By stage: the token's home, its TP group, the ranks that keep its K/V, and the first layer there."""
 
     whole_at_home: bool
     homes: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     owners: tuple[tuple[int, ...], ...]
+    firsts: tuple[int, ...]
+    mesh: Mesh
+    head_stage: int
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Places:
@@ -59,11 +63,15 @@ class _Places:
         mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
         homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
+        runs = scenario.stage_runs
         owners = tuple(
             tuple(peer for tp in keepers for peer in sorted((group[tp], *heads_peers(scenario, group[tp]))))
-            for group in groups
+            if runs[stage]
+            else ()
+            for stage, group in enumerate(groups)
         )
-        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners)
+        firsts = tuple(run[0].start if run else 0 for run in runs)
+        return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners, firsts, mesh, scenario.head_stage)
 
     def rest(self, stage: int) -> Dots:
         """The row between blocks: whole at home, or on every TP rank without SP."""
@@ -81,7 +89,7 @@ class _Places:
         if hop.kind in _QUERIES:
             return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
-            return self.rest(hop.stage + 1)
+            return self.rest(self.mesh.stage_of(hop.transfers[0].dst))
         if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
             return dots
         return self.rest(hop.stage)
@@ -98,8 +106,8 @@ class _Places:
 
         A last stage in which nothing travels has no hop of its own: the trip's last one stands for it.
         """
-        found = self.owners[hop.stage] if hop.layer else ()
-        return tuple(dict.fromkeys((*found, *self.owners[-1]))) if final else found
+        found = self.owners[hop.stage] if hop.layer and hop.layer >= self.firsts[hop.stage] else ()
+        return tuple(dict.fromkeys((*found, *self.owners[self.head_stage]))) if final else found
 
 
 def _after_dispatch(hop: Hop, dots: Dots) -> Dots:

@@ -123,18 +123,33 @@ def pp_send(context: Context) -> Words:
         link = "InfiniBand, off its rail"
     each = " each" if len(ends) > 1 else ""
     copies = f"{len(ends)} copies of the row, one a TP rank," if len(ends) > 1 else "The row"
+    onward = scenario.mesh.stage_of(ends[0])
     what = (
-        f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)}) is done. {copies} "
+        f"{_done_text(context)} is done. {copies} "
         f"{'go' if len(ends) > 1 else 'goes'} to {gpus(ends)} over {link}: {context.each_bytes}{each}. "
         "K/V stays behind, with its layers."
     )
     why = (
-        f"Stage {hop.stage + 1} holds {stage_layers_text(scenario, hop.stage + 1)}. The receiver has "
+        f"Stage {onward} holds {stage_layers_text(scenario, onward)}. The receiver has "
         "the same dp, cp and tp coordinates: only pp changes."
     )
-    return Words(
-        f"Send to stage {hop.stage + 1}", "Pipeline", what, why, _pp_gotcha(context, crosses=crosses)
-    )
+    return Words(f"Send to stage {onward}", "Pipeline", what, why, _pp_gotcha(context, crosses=crosses))
+
+
+def _done_text(context: Context) -> str:
+    """What the row leaves: a stage, or one of its chunks with the chunk's layers."""
+    hop, scenario = context.hop, context.scenario
+    if len(scenario.chunks) == scenario.mesh.stages:
+        return f"Stage {hop.stage} ({stage_layers_text(scenario, hop.stage)})"
+    own = [chunk.layers for chunk in scenario.chunks if chunk.stage == hop.stage]
+    number, layers = next((n, run) for n, run in enumerate(own, 1) if run.stop - 1 == hop.layer)
+    if not layers:
+        span = "no layers"
+    elif len(layers) == 1:
+        span = f"layer {hop.layer}"
+    else:
+        span = f"layers {layers.start}–{hop.layer}"
+    return f"Chunk {number} of {len(own)} on stage {hop.stage} ({span})"
 
 
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:

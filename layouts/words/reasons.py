@@ -43,7 +43,7 @@ def _reason(context: Context, transfer: Transfer) -> str:
             transfer.src
         ) == context.scenario.cluster.index_in_nvlink_domain(transfer.dst)
         rail = ", same rail" if same and transfer.tier is Tier.IB else ""
-        return f"to stage {context.hop.stage + 1}{rail}"
+        return f"to stage {context.scenario.mesh.stage_of(transfer.dst)}{rail}"
     if role == Role.KV:
         heads = _kv_heads(context, transfer.src)
         return f"K/V{heads}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ from frameworks.case_flags import read
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import Layout
+from tracer.memory.fits import check_fits
+from tracer.memory.residency import residency_of
+from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
+from tracer.scenario.scenario import Scenario
+from tracer.traffic.moe import dispatched_rows
+from tracer.trip.trip import take_trip
 
 
 def moe(experts: int, **more: Any) -> ModelSpec:
@@ -247,3 +254,168 @@ def test_heads_must_divide(name: str, flags: str) -> None:
     model = ModelSpec(layers=4, hidden=64, heads=4)
     with pytest.raises(ConfigError, match=r"eads? .*4\).* 3|\(4\).*\(3\)"):
         from_flags(name, flags, gpus=3, model=model)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "dcp"),
+    [
+        ("vllm", "-tp 8 -dcp 8 --dcp-kv-cache-interleave-size 16", (8, 16)),
+        ("vllm", "-tp 8 -dcp 4", (4, 1)),
+        ("vllm", "-tp 4 -pcp 2 -dcp 8", (4, 1)),  # the other 2 are the PCP ranks, over which K/V is shared
+        ("vllm", "-tp 4 -pcp 2 -dcp 2", (1, 1)),
+        ("sglang", "--tp 8 --dcp-size 8", (8, 1)),
+        ("sglang", "--tp 8 --attn-dp-size 2 --dcp-size 4", (4, 1)),
+    ],
+)
+def test_decode_context_parallelism_reaches_the_saved_scenario(
+    name: str, flags: str, dcp: tuple[int, int]
+) -> None:
+    layout = from_flags(name, flags, model=model_preset("deepseek-v3"))
+    saved = Scenario.from_toml(layout.scenario.to_toml())
+    assert (saved.plan.dcp, saved.plan.dcp_interleave) == dcp
+    assert not [note for note in layout.warnings if note.code in ("pcp_copies_kv", "dcp_not_expressible")]
+
+
+def test_dcp_shares_the_room_for_kv() -> None:
+    """DeepSeek-R1 on eight H200, nine tenths usable, shared experts counted whole: 8 times as many tokens."""
+    tokens = {}
+    for flags in ("-tp 8", "-tp 8 -dcp 8"):
+        table = from_flags("vllm", flags, model=model_preset("deepseek-v3")).scenario.to_dict()
+        table["cluster"]["hardware"] = "h200"
+        table["mesh"]["shared_tp"] = False
+        tokens[flags] = check_fits(Scenario.from_dict(table), 0.9).tokens_a_replica
+    assert tokens == {"-tp 8": 695_613, "-tp 8 -dcp 8": 5_564_904}
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "code"),
+    [
+        ("vllm", "-tp 4 -pcp 2", "pcp_copies_kv"),
+        ("sglang", "--tp 8 --attn-dp-size 4 --dcp-size 4", "dcp_not_expressible"),
+    ],
+)
+def test_kv_that_the_scenario_shares_otherwise_is_said(name: str, flags: str, code: str) -> None:
+    layout = from_flags(name, flags, model=model_preset("deepseek-v3"))
+    assert code in [note.code for note in layout.warnings]
+    assert layout.scenario.plan.dcp == 1
+
+
+@pytest.mark.parametrize("backend", ["deepep", "mooncake", "mori"])
+def test_sglang_scatters_tokens_over_attention_tp_before_dispatch(backend: str) -> None:
+    """2,048 tokens at TP16: 128 rows leave each rank, not 2,048."""
+    model = model_preset("deepseek-v3")
+    scenario = from_flags("sglang", f"--tp 16 --moe-a2a-backend {backend}", model=model).scenario
+    assert isinstance(scenario, Scenario)
+    assert scenario.plan.sp == "before_dispatch"
+    assert dispatched_rows(scenario, 2048) == 128
+    alone = from_flags("sglang", f"--tp 16 --attn-dp-size 16 --moe-a2a-backend {backend}", model=model)
+    assert alone.scenario.plan.sp == "off"
+
+
+def test_a_rack_that_nvlink_joins_is_one_domain() -> None:
+    """EP64 on an NVL72 rack leaves 16 nodes and no NVLink domain; on H100 nodes it leaves 8."""
+    flags = "-dp 64 --enable-expert-parallel"
+    model = model_preset("deepseek-v3")
+    rack = from_flags("vllm", flags, model=model, hardware="gb200-nvl72")
+    nodes = from_flags("vllm", flags, model=model, hardware="h100")
+    assert (rack.scenario.cluster.gpus_per_node, rack.scenario.cluster.nvlink_domains) == (4, 1)
+    assert (nodes.scenario.cluster.gpus_per_node, nodes.scenario.cluster.nvlink_domains) == (8, 8)
+    assert "ep_across_nodes" not in [note.code for note in rack.warnings]
+    assert "ep_across_nodes" in [note.code for note in nodes.warnings]
+    assert isinstance(rack.scenario, Scenario)
+    assert take_trip(rack.scenario).log.node_crossings == 0
+    two = from_flags("vllm", "-dp 144 --enable-expert-parallel", hardware="gb200-nvl72")
+    (note,) = [note for note in two.warnings if note.code == "ep_across_nodes"]
+    assert "NVLink domains of 72 GPUs" in note.message
+    by_eight = from_flags("vllm", flags, gpus_per_node=8, hardware="gb200-nvl72").scenario.cluster
+    assert (by_eight.gpus_per_nvlink_domain, by_eight.nvlink_domains) == (72, 1)
+
+
+def block_fp8(**sizes: int) -> ModelSpec:
+    """DeepSeek-V3 with its FP8 blocks, and some sizes of its own."""
+    return replace(model_preset("deepseek-v3"), weights="fp8_block128", **sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "sizes", "said"),
+    [
+        (
+            "vllm",
+            "-tp 8",
+            {"expert_hidden": 1536, "shared_hidden": 1536},
+            r"= 192 is not divisible by weight",
+        ),
+        ("vllm", "-tp 32", {}, r"= 576 is not divisible by weight quantization block_n = 128 .*18432"),
+        (
+            "sglang",
+            "--tp 32",
+            {},
+            r"= 576 is not divisible by weight quantization block_n = 128 .*18432",
+        ),
+        ("sglang", "--tp 32 --ep 32", {}, r"= 576 is not divisible"),
+    ],
+)
+def test_slices_that_cut_an_fp8_block_are_refused(
+    name: str, flags: str, sizes: dict[str, int], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        from_flags(name, flags, model=block_fp8(**sizes))
+    plain = dict.fromkeys(("weights", "dense_weights", "shared_weights", "expert_weights"), "bf16")
+    from_flags(name, flags, model=replace(block_fp8(**sizes), **plain))
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("vllm", "-tp 8"),
+        ("vllm", "-tp 8 --enable-expert-parallel"),
+        ("vllm", "-dp 32 --enable-expert-parallel"),
+        ("sglang", "--tp 16 --ep 16"),
+        ("sglang", "--tp 32 --ep 32 --moe-dense-tp-size 1"),
+    ],
+)
+def test_slices_of_whole_fp8_blocks_are_accepted(name: str, flags: str) -> None:
+    from_flags(name, flags, model=block_fp8())
+
+
+def test_trtllm_load_balancer_slots() -> None:
+    """288 slots at EP32: 9 experts a GPU, its own 8 and the first of the next rank's."""
+    model = model_preset("deepseek-v3")
+    config = json.dumps({"load_balancer": {"num_slots": 288}})
+    words = ["--tp_size", "32", "--ep_size", "32", "--enable_attention_dp", "--moe_config", config]
+    layout = from_flags("trtllm", words, model=model)
+    experts = held(layout)
+    assert {len(each) for each in experts} == {9}
+    assert experts[0] == list(range(9))
+    assert experts[31] == [0, *range(248, 256)]
+    scenario = layout.scenario
+    assert isinstance(scenario, Scenario)
+    fp8 = scenario.with_(model=block_fp8())
+    spare = residency_of(fp8, 0).weight_bytes_by_part["experts"]
+    assert round(spare / 1e9, 1) == 23.0
+    plain = from_flags("trtllm", words[:5], model=block_fp8()).scenario
+    assert isinstance(plain, Scenario)
+    assert round(residency_of(plain, 0).weight_bytes_by_part["experts"] / 1e9, 1) == 20.4
+
+
+@pytest.mark.parametrize(
+    ("balancer", "said"),
+    [
+        ({"num_slots": 300}, r"num_slots \(300\) must be whole slots on each of 32 EP ranks"),
+        ({"num_slots": 224}, "enough for 256 experts"),
+        ({"num_slots": "many"}, r"moe_config\.load_balancer\.num_slots='many' must be a whole number"),
+    ],
+)
+def test_trtllm_load_balancer_slots_that_do_not_fit(balancer: dict[str, object], said: str) -> None:
+    words = ["--tp_size", "32", "--ep_size", "32", "--moe_config", json.dumps({"load_balancer": balancer})]
+    with pytest.raises(ConfigError, match=said):
+        from_flags("trtllm", words, model=model_preset("deepseek-v3"))
+
+
+def test_trtllm_load_balancer_that_is_not_read_is_said() -> None:
+    words = ["--tp_size", "8", "--ep_size", "8", "--moe_config"]
+    file = from_flags("trtllm", [*words, '{"load_balancer": "lb.yaml"}'], model=moe(8))
+    assert "load_balancer_not_read" in [note.code for note in file.warnings]
+    table = '{"load_balancer": {"num_slots": 16, "initial_global_assignments": {"0": [0]}}}'
+    by_layer = from_flags("trtllm", [*words, table], model=moe(8))
+    assert "assignments_not_read" in [note.code for note in by_layer.warnings]

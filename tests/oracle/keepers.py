@@ -8,7 +8,7 @@ from oracle.decode import cp_rank_of
 from oracle.heads import dealt, inner_group, sharers_of_heads
 from oracle.landing import landing_table, prompt_length
 from oracle.ranks import OracleMesh
-from oracle.walk import layers_of_stages, without_nulls
+from oracle.walk import stages_of_layers, without_nulls
 
 LATENT = -1
 
@@ -21,13 +21,12 @@ class Keepers:
         self.mesh = OracleMesh(self.scenario)
         self.prompt = prompt_length(self.scenario, self.mesh)
         self.table = landing_table(self.scenario, self.mesh)
-        self.stages = layers_of_stages(self.scenario, self.mesh.sizes["pp"])
+        self.stages = stages_of_layers(self.scenario, self.mesh.sizes["pp"])
         self.options = self.scenario.get("mesh", {})
 
     def stage_of(self, layer: int) -> int:
         """The stage of a layer, numbered from 1."""
-        listed = [stage for stage, count in enumerate(self.stages) for _ in range(count)]
-        return listed[layer - 1]
+        return self.stages[layer - 1]
 
     def cp_rank(self, position: int) -> int:
         """The CP rank whose token this is."""

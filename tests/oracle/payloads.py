@@ -12,11 +12,12 @@ DEFAULTS = {
     "combine": "bf16",
     "logits": "fp32",
     "weights": "bf16",
+    "tp_gather": "bf16",
 }
 
 
 def _size(scenario: dict[str, Any], what: str) -> int:
-    return BYTES[scenario.get("dtype", {}).get(what, DEFAULTS[what])]
+    return BYTES[scenario.get("dtype", {}).get(what) or DEFAULTS[what]]
 
 
 def _model(scenario: dict[str, Any], key: str) -> int:
@@ -26,6 +27,14 @@ def _model(scenario: dict[str, Any], key: str) -> int:
 def row(scenario: dict[str, Any]) -> int:
     """The token's hidden row, or a partial sum of it."""
     return _model(scenario, "hidden") * _size(scenario, "activations")
+
+
+def gathered_row(scenario: dict[str, Any]) -> int:
+    """The row as TP gathers it: with SP before a split matmul, perhaps in a dtype of its own."""
+    with_sp = scenario.get("mesh", {}).get("sp", "megatron") == "megatron"
+    if with_sp and scenario.get("dtype", {}).get("tp_gather"):
+        return _model(scenario, "hidden") * _size(scenario, "tp_gather")
+    return row(scenario)
 
 
 def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:

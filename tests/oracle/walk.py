@@ -41,15 +41,29 @@ class OracleTrip:
     log: dict[str, Any]
 
 
-def layers_of_stages(scenario: dict[str, Any], pp: int) -> list[int]:
-    """How many layers each stage has: evenly, the first stages one more."""
-    given = scenario.get("mesh", {}).get("stage_layers")
-    if given:
-        return list(given)
-    share = [0] * pp
-    for layer in range(scenario["model"]["layers"]):
-        share[layer % pp] += 1
-    return share
+def chunks_in_order(scenario: dict[str, Any], pp: int) -> list[tuple[int, int]]:
+    """(stage, number of layers) of each chunk that the token meets: evenly, the first ones one more.
+
+    Interleaved chunks go round the stages; a V goes to the last stage and back.
+    """
+    mesh = scenario.get("mesh", {})
+    laps = mesh.get("chunks", 1)
+    walk = list(range(pp))
+    if mesh.get("chunk_order") == "v_shape":
+        walk += sorted(walk, reverse=True)
+    else:
+        walk *= laps
+    sizes = mesh.get("chunk_layers") or mesh.get("stage_layers")
+    if not sizes:
+        sizes = [0] * len(walk)
+        for layer in range(scenario["model"]["layers"]):
+            sizes[layer % len(walk)] += 1
+    return list(zip(walk, sizes, strict=True))
+
+
+def stages_of_layers(scenario: dict[str, Any], pp: int) -> list[int]:
+    """The stage of each layer, the first layer first."""
+    return [stage for stage, count in chunks_in_order(scenario, pp) for _ in range(count)]
 
 
 def is_moe(scenario: dict[str, Any], layer: int) -> bool:
@@ -94,7 +108,7 @@ class _Walker:
         return [self.home] if self.sp == "megatron" else self.mesh.line(self.home, "tp")
 
     def gather_row(self) -> None:
-        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario)
+        line, row = self.mesh.line(self.home, "tp"), payloads.gathered_row(self.scenario)
         self.add("all_gather", "tp", dense.gather(line, self.home, row, self.ring))
 
     def sum_partials(self) -> None:
@@ -232,9 +246,11 @@ class _Walker:
         if self.options.get("embedding", "replicated") == "vocab_parallel" and self.tp > 1:
             self.sum_partials()
 
-    def next_stage(self) -> None:
+    def go_to(self, stage: int) -> None:
+        """The row moves to another stage; within one it stays where it is."""
+        if stage == self.stage:
+            return
         row = payloads.row(self.scenario)
-        stage = self.stage + 1
         moves = [(src, self.mesh.rank_with(src, pp=stage), row, "row") for src in self.holders()]
         self.add("pp_send", "pp", moves)
         self.home, self.stage = self.mesh.rank_with(self.home, pp=stage), stage
@@ -257,8 +273,8 @@ class _Walker:
     def run(self) -> OracleTrip:
         landed = self.holders()
         self.land()
-        stages = layers_of_stages(self.scenario, self.mesh.sizes["pp"])
-        for stage, count in enumerate(stages):
+        for stage, count in chunks_in_order(self.scenario, self.mesh.sizes["pp"]):
+            self.go_to(stage)
             for _ in range(count):
                 self.layer += 1
                 self.gather("layer", self.mesh.line(self.home, "tp"))
@@ -267,8 +283,6 @@ class _Walker:
                     self.moe_ffn()
                 else:
                     self.dense_ffn()
-            if stage + 1 < len(stages):
-                self.next_stage()
         self.lm_head()
         touched, log = add_up(self.hops, landed, self.mesh.world)
         return OracleTrip(self.hops, self.first_home, self.position, touched, log)

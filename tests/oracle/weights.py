@@ -11,7 +11,7 @@ from typing import Any
 
 from oracle.experts import shared_ids, slots
 from oracle.ranks import OracleMesh
-from oracle.walk import is_moe, layers_of_stages
+from oracle.walk import chunks_in_order, is_moe, stages_of_layers
 
 Unit = tuple[str, str, tuple[Any, ...]]
 
@@ -46,9 +46,9 @@ class OracleWeights:
 
     def _rank(self, rank: int) -> None:
         stage = self.mesh.coordinates[rank]["pp"]
-        counts = layers_of_stages(self.scenario, self.sizes["pp"])
-        first = sum(counts[:stage]) + 1
-        for layer in range(first, first + counts[stage]):
+        for layer, where in enumerate(stages_of_layers(self.scenario, self.sizes["pp"]), 1):
+            if where != stage:
+                continue
             self._attention(rank, layer)
             for which in ("before attention", "before ffn"):
                 self.add(rank, "norms", "norm", self.model["hidden"], layer, which)
@@ -124,7 +124,8 @@ class OracleWeights:
     def _ends(self, rank: int, stage: int) -> None:
         """Vocabulary rows one by one; tied matrices have one name for a row at both ends."""
         vocab, hidden, tp = self.model["vocab"], self.model["hidden"], self.sizes["tp"]
-        at, is_last = self.mesh.coordinates[rank]["tp"], stage == self.sizes["pp"] - 1
+        at, head = self.mesh.coordinates[rank]["tp"], chunks_in_order(self.scenario, self.sizes["pp"])[-1][0]
+        is_last = stage == head
         share = vocab
         while share % tp:
             share += 1

@@ -72,11 +72,19 @@ def test_low_latency(sp: str) -> None:
         {"expert_order": "ep-edp-etp", "ep": 2, "etp": 2},
         {"pp": 3, "dp": 1, "ep": 4},
         {"pp": 2, "dp": 1, "ep": 4, "stage_layers": [1, 2]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_layers": [1, 1, 0, 1]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_order": "v_shape", "chunk_layers": [1, 0, 1, 1]},
+        {"pp": 2, "dp": 1, "ep": 4, "chunks": 2, "chunk_layers": [0, 2, 1, 0], "sp": "off"},
     ],
     ids=str,
 )
 def test_one_option(option: Table) -> None:
     assert_proved(deployment(shared_model(), {**MESH, **option}, token=PADDED))
+
+
+@pytest.mark.parametrize("sp", ["megatron", "off", "before_dispatch"])
+def test_gathers_in_a_dtype_of_their_own(sp: str) -> None:
+    assert_proved(deployment(shared_model(), {**MESH, "sp": sp}, token=PADDED, dtype={"tp_gather": "fp8"}))
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_integers_of_arrays_count() -> None:
         ("collective", ("h1", "all_reduce", 8, 8), "cluster.hardware='h1'"),
         ("gemm", ("h100", 0, 8, 8, "fp8"), "gemm.m=0"),
         ("gemm", ("h100", 8, 8, 8, "int8"), "gemm.dtype='int8'"),
-        ("gemm", ("h100", 8, 8, 8, "nvfp4"), "hardware.fp4_flops"),
+        ("gemm", ("h100", 8, 8, 8, "nvfp4"), "cluster.fp4_flops"),
         ("gemm", ("h100", 1 << 50, 8, 8, "fp8"), "gemm.m="),
         ("attention", ("h100", "train", 1, 8, 8, 8, 64), "attention.phase='train'"),
         ("attention", ("h100", "decode", 1, 8, 8, 3, 64), "attention.kv_heads=3"),

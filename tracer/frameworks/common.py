@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note, Refusal
+from tracer.model.parameters import part_format
+from tracer.model.weight_format import FP8_BLOCK, WeightFormat
+from tracer.model.weights import WeightPart
 from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tracer.frameworks.axis_groups import AxisGroups
     from tracer.frameworks.settings import Request
 
@@ -41,6 +46,35 @@ def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str
     if copies == 1:
         return {"weight_shard": "fsdp"} | kept
     return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
+
+
+def check_fp8_blocks(request: Request, dest: str, slices: Iterable[tuple[WeightPart, int]]) -> None:
+    """Refuse slices of block-FP8 FFNs that cut a block of 128, in the words of vLLM and SGLang.
+
+    ``slices`` are (part of the model, ranks that its inner width is cut over).
+
+    Sources: ``vllm/model_executor/layers/quantization/fp8.py`` and ``utils/fp8_utils.py``
+    (validate_fp8_block_shape), ``sglang/srt/layers/quantization/fp8.py``.
+    """
+    model = request.model
+    if model is None:
+        return
+    for part, parts in slices:
+        width = getattr(model, f"{part}_hidden".replace("experts_", "expert_"))
+        if parts == 1 or not width or part_format(model, part) is not WeightFormat.FP8_BLOCK128:
+            continue
+        each = width // parts if width % parts == 0 else width / parts
+        if width % (parts * FP8_BLOCK):
+            named = (
+                "The output_size of gate's and up's weight"
+                if part is WeightPart.EXPERTS
+                else "Weight output_partition_size"
+            )
+            raise Refusal(
+                dest,
+                f"{named} = {each} is not divisible by weight quantization block_n = {FP8_BLOCK} "
+                f"({part}: {width} / {parts})",
+            )
 
 
 def linear(
@@ -98,15 +132,17 @@ def is_contiguous(walk: AxisGroups) -> bool:
 
 
 def node_notes(request: Request, tp: AxisGroups, tp_flag: str, ep: AxisGroups) -> list[Note]:
-    """Warnings about groups that leave a node: TP's collectives and EP's exchange run over the network."""
-    per_node = request.gpus_per_node
+    """Warnings about groups that leave an NVLink domain: their collectives run over the network."""
+    spanned = request.nodes_per_domain
+    per_node = request.gpus_per_node * spanned
+    word = "node" if spanned == 1 else "NVLink domain"
     notes = []
     group = crosses_nodes(tp, per_node)
     if group is not None:
         notes.append(
             Note(
                 "tp_across_nodes",
-                f"the TP group {_shown(group)} spans nodes of {per_node} GPUs: every layer's "
+                f"the TP group {_shown(group)} spans {word}s of {per_node} GPUs: every layer's "
                 "all-reduce runs over the network",
                 f"keep {tp_flag} at or below {per_node}, and let it divide {per_node}",
             )
@@ -117,8 +153,8 @@ def node_notes(request: Request, tp: AxisGroups, tp_flag: str, ep: AxisGroups) -
             Note(
                 "ep_across_nodes",
                 f"the EP group {_shown(group)} spans {len({rank // per_node for rank in group})} or more "
-                f"nodes of {per_node} GPUs: dispatch and combine use the network",
-                "expected for wide EP; for NVLink only, keep the EP group inside one node",
+                f"{word}s of {per_node} GPUs: dispatch and combine use the network",
+                f"expected for wide EP; for NVLink only, keep the EP group inside one {word}",
             )
         )
     return notes

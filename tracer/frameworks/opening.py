@@ -20,6 +20,7 @@ from tracer.frameworks.registry import framework
 from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.deployment import merges_over_tp
 from tracer.scenario.plan import SharedTp
 from tracer.scenario.scenario import BareScenario
@@ -94,6 +95,7 @@ def from_flags(
     strict: bool = False,
     file: Mapping[str, object] | None = None,
     settings: Mapping[str, str] | None = None,
+    hardware: str | None = None,
 ) -> Layout:
     """The layout that a framework makes of launch flags.
 
@@ -102,7 +104,8 @@ def from_flags(
     launcher's count, else 8. ``file`` holds the tables of the framework's own configuration file, which
     flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
     framework's table. ``settings`` give variables that the line takes and does not set. Where a launch
-    has several meshes this is the first, with a warning; :func:`meshes_of` gives all.
+    has several meshes this is the first, with a warning; :func:`meshes_of` gives all. ``hardware`` names GPUs
+    that ship: how many a node has, and how far NVLink reaches (72 GPUs on NVL72).
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
@@ -112,7 +115,7 @@ def from_flags(
         ConfigError: as :func:`meshes_of`.
     """
     launch = read_launch(argv, framework=name, settings=settings)
-    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file)))
+    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file, hardware)))
 
 
 def from_line(
@@ -162,17 +165,18 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
     request = Request(
         settings,
         gpus,
-        per_node or DEFAULT_GPUS_PER_NODE,
+        per_node or _usual(asked.hardware),
         asked.version,
         model.spec,
         process.env,
+        asked.hardware,
     )
     if per_node is None:
         request = _over_nodes(request, known)
     remark = unknown_note(parsed.unknown, table)
     notes = [*process.notes, *model.notes, *parsed.notes]
     after = [remark] if remark else []
-    layout = _laid_out(known, request, model, notes, after, tuple(parsed.unknown), asked.hardware)
+    layout = _laid_out(known, request, model, notes, after, tuple(parsed.unknown))
     return _against_pods(layout, process)
 
 
@@ -183,11 +187,10 @@ def _laid_out(
     before: list[Note],
     after: list[Note],
     unknown: tuple[str, ...],
-    hardware: str | None,
 ) -> Layout:
     """The layout of a request, with remarks about its flags before and after the framework's own."""
     reading = _read(known, request)
-    scenario = _scenario(reading, request, known, model.dtype, hardware)
+    scenario = _scenario(reading, request, known, model.dtype)
     notes = (*before, *reading.notes, *_differences(reading, scenario), *after)
     return Layout(known.name, reading, scenario, notes, unknown, model.preset or model.named)
 
@@ -255,6 +258,11 @@ def _per_node(gpus_per_node: int | None, process: Process, parsed: Parsed) -> in
     return counts.per_node or (own if isinstance(own, int) else None) or counts.gpus_per_node
 
 
+def _usual(hardware: str | None) -> int:
+    """GPUs of a node of the hardware, 8 where none is named."""
+    return DEFAULT_GPUS_PER_NODE if hardware is None else hardware_preset(hardware).gpus_per_node
+
+
 def _over_nodes(request: Request, known: Framework) -> Request:
     """The request with nodes as large as the framework's own ``--nnodes`` makes them."""
     nodes = request.settings.maybe("nnodes") if "nnodes" in request.settings.flags else None
@@ -271,15 +279,17 @@ def _read(known: Framework, request: Request) -> Reading:
         raise refused(refusal, request, known, known.read) from refusal
 
 
-def _scenario(
-    reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str], hardware: str | None
-) -> BareScenario:
+def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str]) -> BareScenario:
     """The same mesh as a scenario of this engine."""
     mesh = reading.mesh_table()
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
-        "cluster": {"gpus_per_node": request.gpus_per_node} | ({"hardware": hardware} if hardware else {}),
+        "cluster": {
+            "gpus_per_node": request.gpus_per_node,
+            "nodes_per_island": request.nodes_per_domain,
+            "hardware": request.hardware,
+        },
         "mesh": mesh,
     }
     if dtype:

@@ -13,6 +13,7 @@ from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note
 from tracer.frameworks.other_flags import OtherFlags
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.mesh.hardware import hardware_preset
 
 if TYPE_CHECKING:
     from tracer.frameworks.axis_groups import AxisGroups, View
@@ -96,7 +97,8 @@ class Request:
     """One question to a framework: its settings, and the machine and model they run on.
 
     ``gpus`` is None where neither the caller nor the launch line says how many there are. ``env`` holds
-    the environment assignments of the launch line, never the process's own environment.
+    the environment assignments of the launch line, never the process's own environment. ``hardware`` names
+    the GPUs, where the caller does.
     """
 
     settings: Settings
@@ -105,6 +107,14 @@ class Request:
     version: str | None = None
     model: ModelSpec | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    hardware: str | None = None
+
+    @property
+    def nodes_per_domain(self) -> int:
+        """Nodes that one NVLink domain spans: 1, or the nodes of a rack whose GPUs NVLink joins (NVL72)."""
+        if self.hardware is None:
+            return 1
+        return max(1, hardware_preset(self.hardware).gpus_per_nvlink_domain // self.gpus_per_node)
 
     def need_gpus(self, title: str) -> int:
         """The number of GPUs.

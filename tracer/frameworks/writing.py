@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tracer.scenario.scenario import BareScenario
 
 SCHEMA = 1
-SAID = ("sp", "contract", "dispatch", "kv_exchange", "landing", "dense_tp", "stage_layers", "dcp")
+SAID = (
+    *("sp", "contract", "dispatch", "kv_exchange", "landing", "dense_tp", "stage_layers", "dcp"),
+    *("dcp_interleave", "chunks", "chunk_order", "chunk_layers"),
+)
 """Choices of a plan that are held against what the flags give."""
 
 

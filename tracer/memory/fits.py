@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, right, runs_of, text_table
 from tracer.errors import ConfigError
 from tracer.memory.kv_owners import tokens_in
-from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, residency_of
+from tracer.memory.residency import NOT_COUNTED, Residency, need_hbm_bytes, one_run, residency_of
 from tracer.memory.share import all_stages
 from tracer.scenario.step import mesh_line
 
@@ -67,7 +67,10 @@ class Fits:
         """
         cp, plan = self.scenario.mesh.cp, self.scenario.plan
         shards = cp // plan.head_parts(cp) * plan.dcp
-        return shards * min(self.tokens_on(row.fullest) for row in self.stages)
+        if _occupied(self.fullest) > self.usable_bytes:
+            return 0
+        keepers = (row.fullest for row in self.stages if row.fullest.kv.keeps_any)
+        return shards * min(map(self.tokens_on, keepers))
 
     @property
     def tokens_in_all(self) -> int:
@@ -75,7 +78,7 @@ class Fits:
         return self.scenario.mesh.dp * self.tokens_a_replica
 
     def tokens_on(self, held: Residency) -> int:
-        """Tokens whose K/V one GPU keeps in its usable memory."""
+        """Tokens whose K/V one GPU keeps in its usable memory; 0 where no layer there keeps any."""
         return tokens_in(max(0, self.usable_bytes - _occupied(held)), held.kv)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +95,8 @@ class Fits:
                 {
                     "stages": [[run.start, run.stop - 1] for run in runs_of(row.stages)],
                     "ranks": row.ranks,
-                    "layers": [row.fullest.share.layers.first, row.fullest.share.layers.last],
+                    "layers": one_run(row.fullest.share.layers.runs),
+                    "layer_runs": [[run.start, run.stop - 1] for run in row.fullest.share.layers.runs],
                     "fullest": self._row(row.fullest),
                     "emptiest": self._row(row.emptiest),
                 }
@@ -167,8 +171,9 @@ def fits_text(fits: Fits) -> str:
     """The table, the fullest GPU, what a replica keeps, and what is not counted."""
     scenario, memory = fits.scenario, format_bytes(fits.hbm_bytes)
     part = "" if fits.usable_bytes == fits.hbm_bytes else f", {format_bytes(fits.usable_bytes)} of it usable"
+    hardware = scenario.cluster.hardware or "GPUs stated by hand"
     lines = [
-        f"{scenario.name or 'scenario'} on {scenario.cluster.hardware}: {memory} a GPU{part}",
+        f"{scenario.name or 'scenario'} on {hardware}: {memory} a GPU{part}",
         mesh_line(scenario),
         "",
         *text_table(_COLUMNS, [_cells(fits, row) for row in fits.stages]),
@@ -186,7 +191,7 @@ def _cells(fits: Fits, row: StageFit) -> tuple[str, ...]:
     weights = format_bytes(held.weight_bytes)
     if least.weight_bytes != held.weight_bytes:
         weights = f"{format_bytes(least.weight_bytes)} to {weights}"
-    tokens = f"{fits.tokens_on(held):,}"
+    tokens = f"{fits.tokens_on(held):,}" if held.kv.keeps_any else "no K/V"
     staging, per_token = format_bytes(held.staging_bytes), format_bytes(held.kv_bytes_per_token)
     return (
         _numbers(row.stages),

@@ -106,7 +106,12 @@ def shard_peers(scenario: Scenario, rank: int) -> list[int]:
 
 
 def positions_kept(scenario: Scenario, rank: int, context: int | None = None) -> int:
-    """How many of a request's first ``context`` positions (None: its prompt) a rank of its replica keeps."""
+    """How many of a request's first ``context`` positions (None: its prompt) a rank of its replica keeps.
+
+    None where its stage has no layers.
+    """
+    if not scenario.stage_layers[scenario.stage_of(rank)]:
+        return 0
     context = scenario.token.prompt if context is None else context
     peers = heads_peers(scenario, rank)
     return sum(_positions_of_share(scenario, sharing, context) for sharing in (rank, *peers))

@@ -18,6 +18,8 @@ from tracer.model.dtype import BYTES
 from tracer.model.layers import CompressedAttention
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tracer.scenario.scenario import Scenario
 
 
@@ -26,10 +28,11 @@ MAX_REPLICA_RANKS = 1 << 11
 
 @dataclass(frozen=True, slots=True)
 class KvHolding:
-    """One rank's K/V of one position: the KV ``heads`` it keeps (none listed: the MLA latent), in ``layers``.
+    """One rank's K/V of one position: the KV ``heads`` it keeps (none: the MLA latent), in ``layers``.
 
-    ``bytes_per_layer`` is K and V of those heads in the K/V dtype. Where the layers are not alike,
-    ``sizes`` has (layer, bytes) of each that keeps the position, and ``bytes_per_layer`` is the largest.
+    ``layers`` is one run; a rank whose stage holds several has a holding for each. ``bytes_per_layer`` is
+    K and V of those heads in the K/V dtype. Where the layers are not alike, ``sizes`` has (layer, bytes) of
+    each that keeps the position, and ``bytes_per_layer`` is the largest.
     """
 
     rank: int
@@ -41,7 +44,7 @@ class KvHolding:
 
     @property
     def bytes(self) -> int:
-        """Bytes over all layers of the stage."""
+        """Bytes over all its layers."""
         if self.sizes is not None:
             return sum(size for _, size in self.sizes)
         return self.bytes_per_layer * len(self.layers)
@@ -77,7 +80,7 @@ class KvOwners:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that keep some of it, ascending."""
-        return tuple(sorted(weight_shard.rank for weight_shard in self.holdings))
+        return tuple(sorted({weight_shard.rank for weight_shard in self.holdings}))
 
     @property
     def elements(self) -> int:
@@ -137,19 +140,29 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     whole_number("position", position, at_least=0)
     check_replica_listable(scenario)
     cps, tps = kv_cps(scenario, position), kv_tps(scenario, position)
-    holdings, done = [], 0
-    for stage, count in enumerate(scenario.stage_layers):
-        layers = range(done + 1, done + count + 1)
-        done += count
+    holdings = []
+    for stage, runs in enumerate(scenario.stage_runs):
         for tp, cp in product(tps, cps):
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
             heads = tuple(stored_heads(scenario, rank))
             size = kv_bytes_of_heads(scenario, len(heads))
-            sizes = _sizes(scenario, layers, position)
-            if sizes is not None:
-                size = max((one for _, one in sizes), default=0)
-            holdings.append(KvHolding(rank, stage, layers, heads, size, sizes))
+            holdings += [_holding(scenario, rank, stage, layers, heads, size, position) for layers in runs]
     return KvOwners(scenario, position, tuple(holdings))
+
+
+def _holding(
+    scenario: Scenario,
+    rank: int,
+    stage: int,
+    layers: range,
+    heads: tuple[int, ...],
+    size: int,
+    position: int,
+) -> KvHolding:
+    sizes = _sizes(scenario, layers, position)
+    if sizes is not None:
+        size = max((one for _, one in sizes), default=0)
+    return KvHolding(rank, stage, layers, heads, size, sizes)
 
 
 def copies_in(owners: KvOwners, layer: int) -> int:
@@ -230,6 +243,11 @@ class KvShare:
     bounded_bytes: int = 0
 
     @property
+    def keeps_any(self) -> bool:
+        """Whether it keeps anything: a stage without layers does not."""
+        return self.bytes_per_position + self.bounded_bytes > 0
+
+    @property
     def bytes(self) -> int:
         """Bytes of one request."""
         return self.positions * self.bytes_per_position + self.bounded_bytes
@@ -265,7 +283,7 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
     return KvShare(rank, heads, layers, positions_kept(scenario, rank, context), each)
 
 
-def _by_kind(scenario: Scenario, rank: int, layers: range, context: int) -> tuple[int, int]:
+def _by_kind(scenario: Scenario, rank: int, layers: Iterable[int], context: int) -> tuple[int, int]:
     """(bytes of one position in the layers that keep all of them, bytes of windows, entries and states)."""
     each = bounded = 0
     tp, kv, activations = scenario.mesh.tp, scenario.dtype.kv, scenario.dtype.activations

@@ -59,7 +59,9 @@ class KvRoom:
     @property
     def positions_left(self) -> int | None:
         """Further positions whose share of K/V would fit."""
-        return None if self.left_bytes is None else tokens_in(max(0, self.left_bytes), self.share)
+        if self.left_bytes is None or not self.share.keeps_any:
+            return None
+        return tokens_in(max(0, self.left_bytes), self.share)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

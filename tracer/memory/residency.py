@@ -6,11 +6,10 @@ Under DWDP a GPU also has staging buffers, in which pulled experts lie while a l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, left, text_table
-from tracer.errors import ConfigError
 from tracer.memory.causal_work import RankWork, rank_work
 from tracer.memory.kv import kv_cps_of, positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share, tokens_in
@@ -117,8 +116,13 @@ class Residency:
 
     @property
     def kv_tokens_that_fit(self) -> int | None:
-        """Tokens whose K/V this GPU can keep beside its weights, were nothing else in memory."""
-        return None if self.free_bytes is None else tokens_in(max(0, self.free_bytes), self.kv)
+        """Tokens whose K/V this GPU can keep beside its weights, were nothing else in memory.
+
+        None where its memory is not known, or its stage has no layers and so keeps no K/V.
+        """
+        if self.free_bytes is None or not self.kv.keeps_any:
+            return None
+        return tokens_in(max(0, self.free_bytes), self.kv)
 
     def to_dict(self) -> dict[str, Any]:
         """The residency as JSON values: the ``holds`` of ``tracer/data/schemas/rank.schema.json``."""
@@ -145,22 +149,24 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         rows=rows,
         kv_positions=kv_positions,
         kv_kept=positions_kept(scenario, rank),
-        work=rank_work(
-            scenario.landing,
-            scenario.mesh.dense.coordinate(rank, "cp"),
-            scenario.plan.head_parts(scenario.mesh.cp),
-        ),
+        work=_work(scenario, rank, share.layers.count),
         computes_prompt=not scenario.decodes,
     )
 
 
-def hbm_bytes(scenario: Scenario) -> int | None:
-    """Memory of the scenario's GPU, None where no hardware is named or no source states it."""
-    if scenario.cluster.hardware is None:
-        return None
-    from tracer.mesh.hardware import hardware_preset
+def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
+    """Causal attention of the rank's CP rank; none where its stage has no layers."""
+    cp, parts = scenario.mesh.dense.coordinate(rank, "cp"), scenario.plan.head_parts(scenario.mesh.cp)
+    work = rank_work(scenario.landing, cp, parts)
+    if layers:
+        return work
+    return replace(work, runs=(), chunks=(), units=0, pairs=0, padding_pairs=0, of_mean=0.0)
 
-    return hardware_preset(scenario.cluster.hardware).hbm_bytes
+
+def hbm_bytes(scenario: Scenario) -> int | None:
+    """Memory of the scenario's GPU, None where neither the scenario nor a source states it."""
+    gpu = scenario.cluster.gpu
+    return None if gpu is None else gpu.hbm_bytes
 
 
 def need_hbm_bytes(scenario: Scenario) -> int:
@@ -169,17 +175,8 @@ def need_hbm_bytes(scenario: Scenario) -> int:
     Raises:
         ConfigError: when the scenario names no hardware, or no source states its memory.
     """
-    from tracer.mesh.hardware import hardware_preset
-
-    name = scenario.cluster.hardware
-    if name is None:
-        raise ConfigError(
-            "cluster.hardware",
-            None,
-            "is needed to say what fits",
-            "add it to [cluster], for instance hardware = 'h100'",
-        )
-    return int(hardware_preset(name).need("hbm_bytes", "say what fits"))
+    why = "say what fits"
+    return int(scenario.cluster.need_gpu(why).need("hbm_bytes", why))
 
 
 def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[range, ...]]:
@@ -191,6 +188,8 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     share = tuple(run for cp in kv_cps_of(scenario, at["cp"]) for run in landing.positions_of_share(cp))
     if scenario.decodes:
         rows = ()
+    if not scenario.stage_layers[at["pp"]]:
+        share = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)
 
 
@@ -210,7 +209,8 @@ def residency_to_dict(held: Residency) -> dict[str, Any]:
     """JSON values; ranges are ``[start, stop)`` pairs, and what a GPU does not have is null."""
     share = held.share
     return {
-        "layers": [share.layers.first, share.layers.last],
+        "layers": one_run(share.layers.runs),
+        "layer_runs": [[run.start, run.stop - 1] for run in share.layers.runs],
         "dense_layers": share.layers.dense,
         "moe_layers": share.layers.moe,
         "query_heads": _pair(share.query_heads),
@@ -288,7 +288,7 @@ def residency_text(held: Residency) -> str:
 def _lines(held: Residency) -> Iterator[Line]:
     share, layers = held.share, held.share.layers
     kinds = f" ({layers.dense} dense, {layers.moe} MoE)" if layers.moe and layers.dense else ""
-    yield "layers", f"{layers.first} to {layers.last}{kinds}"
+    yield "layers", f"{_layer_runs(layers.runs)}{kinds}"
     yield "heads", f"{_span(share.query_heads)}, {_kv(share)}"
     if share.expert_hidden is not None:
         yield from _expert_lines(share, share.expert_hidden)
@@ -303,6 +303,15 @@ def _lines(held: Residency) -> Iterator[Line]:
     request = f"{format_bytes(held.kv.bytes)} for the request's {held.kv.positions:,} positions here"
     yield "K/V a token", f"{format_bytes(held.kv_bytes_per_token)}: {request}"
     yield "memory", _memory(held)
+
+
+def one_run(runs: Sequence[range]) -> Pair:
+    """First and last layer of a stage whose layers are one run, else None."""
+    return [runs[0].start, runs[0].stop - 1] if len(runs) == 1 else None
+
+
+def _layer_runs(runs: Sequence[range]) -> str:
+    return ", ".join(f"{run.start} to {run.stop - 1}" for run in runs) or "none"
 
 
 def _kv(share: ModelShare) -> str:
@@ -346,10 +355,11 @@ def _runs(runs: Sequence[range]) -> str:
 
 def _memory(held: Residency) -> str:
     if held.hbm_bytes is None or held.free_bytes is None:
-        return "not known (cluster.hardware names none, or no source states it)"
+        return "not known: name cluster.hardware, or state cluster.hbm_bytes"
     if held.free_bytes < 0:
         return f"{format_bytes(held.hbm_bytes)}: {format_bytes(-held.free_bytes)} short"
-    return (
-        f"{format_bytes(held.free_bytes)} of {format_bytes(held.hbm_bytes)} left: "
-        f"K/V of {held.kv_tokens_that_fit:,} tokens, were nothing else in memory"
+    return f"{format_bytes(held.free_bytes)} of {format_bytes(held.hbm_bytes)} left" + (
+        ", and no layer here keeps K/V"
+        if held.kv_tokens_that_fit is None
+        else f": K/V of {held.kv_tokens_that_fit:,} tokens, were nothing else in memory"
     )

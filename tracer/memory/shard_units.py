@@ -74,7 +74,7 @@ def shard_unit(scenario: Scenario, rank: int, kind: UnitKind, layer: int = 0) ->
 def _layers_of(scenario: Scenario, kind: UnitKind, layer: int) -> StageLayers:
     """Layers that hold nothing but the unit's."""
     if kind in (UnitKind.EMBEDDING, UnitKind.HEAD):
-        return no_layer(is_last_stage=kind is UnitKind.HEAD)
+        return no_layer(has_head=kind is UnitKind.HEAD)
     return one_layer(scenario, layer)
 
 
@@ -114,7 +114,7 @@ def _unit_sizes(scenario: Scenario, rank: int, layers: StageLayers) -> list[int]
     """Whole bytes of a stage's units in the order they run, a layer with its experts."""
     known: dict[tuple[object, int], int] = {}
     found = [shard_unit(scenario, rank, UnitKind.EMBEDDING).bytes] if layers.stage == 0 else []
-    for layer in range(layers.first, layers.last + 1):
+    for layer in (layer for run in layers.runs for layer in run):
         moe = scenario.model.is_moe(layer)
         key = (
             scenario.model.layer_kinds[layer - 1] if scenario.model.layer_kinds else moe,
@@ -128,4 +128,4 @@ def _unit_sizes(scenario: Scenario, rank: int, layers: StageLayers) -> list[int]
                 )
             )
         found.append(known[key])
-    return [*found, *([shard_unit(scenario, rank, UnitKind.HEAD).bytes] if layers.is_last_stage else [])]
+    return [*found, *([shard_unit(scenario, rank, UnitKind.HEAD).bytes] if layers.has_head else [])]

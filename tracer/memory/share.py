@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.model.layers import DenseFfn
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageLayers:
-    """Layers ``first`` to ``last`` (from 1), counted by kind.
+    """The ``runs`` of layers (from 1, ascending) of a stage, counted by kind.
 
     ``own`` are the MoE layers that have a slot table of their own; ``common`` is the placement of the
     others, None where there are none. ``kinds`` counts the layers of each kind of ``model.kinds``, empty
-    where the layers differ by nothing but dense or MoE.
+    where the layers differ by nothing but dense or MoE. The embedding is on stage 0, the LM head where the
+    last chunk is.
     """
 
     stage: int
-    first: int
-    last: int
+    runs: tuple[range, ...]
     dense: int
     moe: int
     common: Placement | None
     own: tuple[tuple[int, Placement], ...]
-    is_last_stage: bool
+    has_head: bool
     kinds: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
         """Number of layers."""
-        return self.last - self.first + 1
+        return sum(map(len, self.runs))
 
     @property
     def placements(self) -> tuple[tuple[Placement, int], ...]:
@@ -53,59 +53,61 @@ class StageLayers:
             self.dense,
             self.moe,
             self.kinds,
-            tuple((layer - self.first, placement) for layer, placement in self.own),
+            tuple((layer - self.runs[0].start, placement) for layer, placement in self.own),
             self.stage == 0,
-            self.is_last_stage,
+            self.has_head,
         )
 
 
 def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
     """Every stage's layers, stage 0 first."""
-    done = 0
-    for stage, count in enumerate(scenario.stage_layers):
-        yield _stage(scenario, stage, done + 1, done + count)
-        done += count
+    return (layers_of_stage(scenario, stage) for stage in range(scenario.mesh.stages))
 
 
 def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     """One stage's layers."""
-    layers = scenario.layers_of(stage)
-    return _stage(scenario, stage, layers[0], layers[-1])
+    has_head = stage == scenario.head_stage
+    return _of_runs(scenario, stage, scenario.stage_runs[stage], has_head=has_head)
 
 
 def one_layer(scenario: Scenario, layer: int) -> StageLayers:
     """A layer, counted from 1, without the embedding and the head that its stage may have."""
-    return replace(_stage(scenario, 0, layer, layer), stage=_NO_END, is_last_stage=False)
+    return _of_runs(scenario, _NO_END, (range(layer, layer + 1),), has_head=False)
 
 
-def no_layer(*, is_last_stage: bool) -> StageLayers:
+def no_layer(*, has_head: bool) -> StageLayers:
     """The embedding alone, or the last norm and the head."""
-    return StageLayers(_NO_END if is_last_stage else 0, 1, 0, 0, 0, None, (), is_last_stage)
+    return StageLayers(_NO_END if has_head else 0, (), 0, 0, None, (), has_head)
 
 
 _NO_END = -1
 """A stage that is not the first, which has the embedding."""
 
 
-def _stage(scenario: Scenario, stage: int, first: int, last: int) -> StageLayers:
+def _of_runs(scenario: Scenario, stage: int, runs: tuple[range, ...], *, has_head: bool) -> StageLayers:
     model = scenario.model
-    dense = _dense_between(model, first, last)
-    moe = last - first + 1 - dense
+    dense = sum(_dense_between(model, run.start, run.stop - 1) for run in runs)
+    moe = sum(map(len, runs)) - dense
     if model.layer_kinds:
-        parts = [model.layer_kinds[layer - 1].feed_forward for layer in range(first, last + 1)]
+        parts = [model.layer_kinds[layer - 1].feed_forward for run in runs for layer in run]
         dense = sum(isinstance(part, DenseFfn) for part in parts)
     own = tuple(
         (layer, placement)
         for layer, placement in scenario.layer_placements
-        if first <= layer <= last and model.is_moe(layer)
+        if any(layer in run for run in runs) and model.is_moe(layer)
     )
     common = scenario.placement if moe > len(own) else None
     kinds = (
-        tuple(bisect_right(layers, last) - bisect_left(layers, first) for _, layers in model.kinds())
+        tuple(sum(_between(layers, run) for run in runs) for _, layers in model.kinds())
         if model.layer_kinds
         else ()
     )
-    return StageLayers(stage, first, last, dense, moe, common, own, stage == scenario.mesh.stages - 1, kinds)
+    return StageLayers(stage, runs, dense, moe, common, own, has_head, kinds)
+
+
+def _between(layers: Sequence[int], run: range) -> int:
+    """How many of some ascending layers are in a run."""
+    return bisect_right(layers, run.stop - 1) - bisect_left(layers, run.start)
 
 
 def _dense_between(model: ModelSpec, first: int, last: int) -> int:
@@ -180,7 +182,7 @@ def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None
         shared_hidden=_shared(scenario, layers, tp),
         expert_hidden=_experts(scenario, layers, at),
         embedding=_embedding(scenario, tp) if layers.stage == 0 else None,
-        lm_head=_vocab_rows(scenario, tp) if layers.is_last_stage else None,
+        lm_head=_vocab_rows(scenario, tp) if layers.has_head else None,
         vocab_slice=_vocab_slice(scenario),
     )
 

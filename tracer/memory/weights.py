@@ -143,17 +143,17 @@ def _by_slots(scenario: Scenario, share: ModelShare, placement: Placement) -> Co
 
 
 def held_vocabulary(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
-    """The embedding on stage 0; the head's slice on the last stage.
+    """The embedding on stage 0; the head's slice on the stage of the last layer.
 
-    Where the two are tied, the head of a lone stage reads the embedding, and over several stages the last
-    one has a copy of its own (Megatron ties them so).
+    Where the two are tied and on one stage, the head reads the embedding; where they are not, the head's
+    stage has a copy of its own (Megatron ties them so).
     """
     tied = scenario.model.tie_embeddings
     if matrix.part is WeightPart.EMBEDDING and share.embedding is not None:
         is_whole = scenario.plan.embedding is Embedding.REPLICATED
         rows = len(share.embedding) if is_whole else share.vocab_slice
         yield _rows(scenario, share.embedding, matrix, "embedding", rows, _embedding_copies(scenario))
-    second_copy = tied and scenario.mesh.stages > 1
+    second_copy = tied and scenario.head_stage > 0
     if (matrix.part is WeightPart.LM_HEAD or second_copy) and share.lm_head is not None:
         name = "tied_head" if tied else "lm_head"
         yield _rows(scenario, share.lm_head, matrix, name, share.vocab_slice, _head_copies(scenario))
@@ -170,9 +170,7 @@ def _rows(
 def _embedding_copies(scenario: Scenario) -> Copies:
     tp, is_whole = scenario.mesh.tp, scenario.plan.embedding is Embedding.REPLICATED
     reason = "whole" if is_whole else f"vocabulary over tp {tp}"
-    return _with_tied(
-        scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.mesh.stages - 1
-    )
+    return _with_tied(scenario, stage_copies(scenario, reason, tp if is_whole else 1), scenario.head_stage)
 
 
 def _head_copies(scenario: Scenario) -> Copies:
@@ -183,7 +181,7 @@ def _head_copies(scenario: Scenario) -> Copies:
 def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
     """The same with the tied matrix's copies on the other end of the pipeline."""
     mesh = scenario.mesh
-    if not scenario.model.tie_embeddings or mesh.stages == 1:
+    if not scenario.model.tie_embeddings or scenario.head_stage == 0:
         return here
     whole = other_stage == 0 and scenario.plan.embedding is Embedding.REPLICATED
     there = mesh.cp * mesh.dp * (mesh.tp if whole else 1)
@@ -250,9 +248,8 @@ def whole_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, .
 
 def layers_with(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> list[int]:
     """Layers of the GPU's stage that have a matrix, a layer named once for each kind that lists it."""
-    first, last = share.layers.first, share.layers.last
-    kinds = scenario.model.kinds()
-    return [layer for kind in matrix.kinds for layer in kinds[kind][1] if first <= layer <= last]
+    kinds, runs = scenario.model.kinds(), share.layers.runs
+    return [layer for kind in matrix.kinds for layer in kinds[kind][1] if any(layer in run for run in runs)]
 
 
 def _in_layers(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> Iterator[WeightShard]:
@@ -263,7 +260,7 @@ def _in_layers(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> I
         count = matrix.per_layer * len(layers_with(scenario, share, matrix))
     else:
         at_start = matrix.part in (WeightPart.EMBEDDING, WeightPart.VISION)
-        count = int(share.layers.stage == 0 if at_start else share.layers.is_last_stage)
+        count = int(share.layers.stage == 0 if at_start else share.layers.has_head)
     if count:
         shape, shared = _cut(scenario, share, matrix)
         if 0 not in shape:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, finite_number, whole_number
+from tracer.mesh.hardware import GpuFigures, Hardware, hardware_preset
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -49,6 +50,7 @@ class Cluster:
 
     An NVLink domain is ``nodes_per_island`` whole nodes. ``placement``, when given, lists
     (node, local index) of every rank; without it rank r sits at (r // gpus_per_node, r % gpus_per_node).
+    ``figures`` are stated by hand and go before those of ``hardware``.
 
     >>> cluster = Cluster(world_size=32, gpus_per_node=8)
     >>> cluster.node_of(11), cluster.local_index(11), str(cluster.tier(11, 3)), cluster.rank_at(0, 3)
@@ -66,6 +68,7 @@ class Cluster:
     ib: Link = NDR_IB
     hardware: str | None = None
     placement: tuple[tuple[int, int], ...] | None = None
+    figures: GpuFigures = field(default_factory=GpuFigures)
     _rank_at: dict[tuple[int, int], int] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -119,6 +122,45 @@ class Cluster:
                 )
             found[place] = rank
         return found
+
+    @property
+    def gpu(self) -> Hardware | None:
+        """The GPU with the figures stated here before its own; None where it has no name and no figures.
+
+        Raises:
+            ConfigError: for hardware that does not ship.
+        """
+        stated = self.figures.stated
+        if self.hardware is not None:
+            named = hardware_preset(self.hardware)
+            return replace(named, **stated) if stated else named  # type: ignore[arg-type]
+        if not stated:
+            return None
+        return Hardware(
+            name="a GPU stated by hand",
+            nvlink_bytes_per_s=self.nvlink.bytes_per_s,
+            ib_bytes_per_s=self.ib.bytes_per_s,
+            gpus_per_node=self.gpus_per_node,
+            gpus_per_nvlink_domain=self.gpus_per_nvlink_domain,
+            source="stated in the scenario",
+            **stated,  # type: ignore[arg-type]
+        )
+
+    def need_gpu(self, why: str) -> Hardware:
+        """The GPU; ``why`` completes "is needed to ...".
+
+        Raises:
+            ConfigError: where neither hardware nor a figure is given.
+        """
+        gpu = self.gpu
+        if gpu is None:
+            raise ConfigError(
+                "cluster.hardware",
+                None,
+                f"is needed to {why}",
+                "add it to [cluster], for instance hardware = 'h100', or state the GPU's figures there",
+            )
+        return gpu
 
     @property
     def nvlink_domains(self) -> int:

@@ -23,6 +23,46 @@ _RATES = (
 )  # fmt: skip
 
 
+GPU_FIGURES = ("hbm_bytes", "hbm_bytes_per_s", "bf16_flops", "fp8_flops", "fp4_flops")
+"""Figures of a GPU that a scenario's cluster may state, before those of the hardware it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFigures:
+    """Figures of a GPU stated by hand, None where they are left to the hardware's own.
+
+    The words and units are those of :class:`Hardware`.
+
+    Raises:
+        ConfigError: naming ``cluster.<figure>``.
+    """
+
+    hbm_bytes: int | None = None
+    hbm_bytes_per_s: float | None = None
+    bf16_flops: float | None = None
+    fp8_flops: float | None = None
+    fp4_flops: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check every figure; whole-number rates become floats."""
+        if self.hbm_bytes is not None:
+            # 80e9 is how one writes it in TOML.
+            size: object = self.hbm_bytes
+            whole = int(size) if isinstance(size, float) and size.is_integer() else size
+            object.__setattr__(self, "hbm_bytes", whole_number("cluster.hbm_bytes", whole, at_most=10**15))
+        for name in GPU_FIGURES[1:]:
+            value = getattr(self, name)
+            if value is not None:
+                checked = finite_number(f"cluster.{name}", value, at_most=_MAX_RATE)
+                object.__setattr__(self, name, checked)
+
+    @property
+    def stated(self) -> dict[str, float]:
+        """The figures that are stated, by name."""
+        found = {name: getattr(self, name) for name in GPU_FIGURES}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
     """One kind of GPU in its node. Peak rates a GPU; None is a figure no source was seen for.
@@ -79,7 +119,8 @@ class Hardware:
         value: float | None = getattr(self, figure)
         if value is None:
             rule = f"is needed to {why}, and no source was seen for it on {self.name}"
-            raise ConfigError(f"hardware.{figure}", None, rule, "choose other hardware or state the figure")
+            fix = f"state it (--set cluster.{figure}=..., or {figure} in [cluster]), or take other hardware"
+            raise ConfigError(f"cluster.{figure}", None, rule, fix)
         return value
 
     @classmethod

@@ -26,6 +26,7 @@ _ALLOWED = {
     "combine": _FLOATS,
     "logits": ("fp32", "bf16", "fp16"),
     "weights": (*_FLOATS, "fp8"),
+    "tp_gather": (*_FLOATS, "fp8"),
 }
 LOW_LATENCY_HEADER_BYTES = 16
 FP8_BLOCK = 128
@@ -35,7 +36,9 @@ FP8_BLOCK = 128
 class Dtypes:
     """Declared dtypes: of activations, K/V, dispatched rows, combined rows, logits and weights.
 
-    A dtype may be given as text; it is kept as the member of the enum.
+    A dtype may be given as text; it is kept as the member of the enum. ``tp_gather`` is that of the rows that
+    TP gathers before a split matmul (None: the activations'); FP8 there is one byte an element, with one
+    scale for the whole tensor that is not counted.
     """
 
     activations: Dtype = Dtype.BF16
@@ -44,9 +47,17 @@ class Dtypes:
     combine: Dtype = Dtype.BF16
     logits: Dtype = Dtype.FP32
     weights: Dtype = Dtype.BF16
+    tp_gather: Dtype | None = None
+
+    @property
+    def gathered(self) -> Dtype:
+        """Of rows that TP gathers before a split matmul."""
+        return self.activations if self.tp_gather is None else self.tp_gather
 
     def __post_init__(self) -> None:
         for item in fields(self):
+            if item.name == "tp_gather" and self.tp_gather is None:
+                continue
             word = one_of(f"dtype.{item.name}", getattr(self, item.name), _ALLOWED[item.name])
             object.__setattr__(self, item.name, Dtype(word))
 

@@ -155,6 +155,7 @@ def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
         HopKind.DISPATCH: dtypes.dispatch,
         HopKind.COMBINE: dtypes.combine,
         HopKind.KV_EXCHANGE: dtypes.kv,
+        HopKind.ALL_GATHER: dtypes.gathered if scenario.plan.sp == "megatron" else dtypes.activations,
     }
     return [PlannedOp(kind, axis, hop.part, str(hop.kind), dtype.get(hop.kind, dtypes.activations), elements)]
 
@@ -344,7 +345,8 @@ def _other_dtype(op: Op, planned: PlannedOp, part: str, rank: int) -> DiffRow:
             f"{planned.hop} of the {part} in one byte an element: rows are cast to FP8 before they are "
             "gathered (Transformer Engine), half the bytes of the trip, which gathers activations as they are"
         )
-        return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, None, True, rank)
+        fix = "set dtype.tp_gather = fp8" if planned.hop == HopKind.ALL_GATHER else None
+        return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, fix, True, rank)
     table = {HopKind.DISPATCH: "dispatch", HopKind.COMBINE: "combine", HopKind.KV_EXCHANGE: "kv"}
     key = table.get(HopKind(planned.hop), "activations")
     fix = f"set dtype.{key} = {ours(op.dtype)}" if ours(op.dtype) else None

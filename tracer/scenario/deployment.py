@@ -6,12 +6,13 @@ and coordinates alone are asked, no model is needed: that is a :class:`BareDeplo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, fields
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, divisors, listed
 from tracer.model.dtype import Dtypes
+from tracer.scenario.chunks import LayerChunk, layer_chunks, runs_by_stage
 from tracer.scenario.placement import Placement
 from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
 from tracer.scenario.sharding import check_sharding
@@ -72,7 +73,9 @@ class Deployment(BareDeployment):
     """A model on ranks on machines; what is derived from them is computed once, at construction.
 
     ``placement`` says which EP rank holds which expert (None: linear), ``layer_placements`` overrides it
-    in single layers, numbered from 1. ``stage_layers`` are the layers of each stage.
+    in single layers, numbered from 1. ``chunks`` are the runs of layers in the order a token meets them,
+    each with its stage; ``stage_runs`` are those of each stage, ascending, ``stage_layers`` how many layers
+    it has in all.
 
     Raises:
         ConfigError: for any two parts that do not fit each other.
@@ -81,6 +84,8 @@ class Deployment(BareDeployment):
     model: ModelSpec
     placement: Placement | None = None
     layer_placements: tuple[tuple[int, Placement], ...] = ()
+    chunks: tuple[LayerChunk, ...] = field(init=False, repr=False, compare=False)
+    stage_runs: tuple[tuple[range, ...], ...] = field(init=False, repr=False, compare=False)
     stage_layers: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,8 +102,11 @@ class Deployment(BareDeployment):
         if self.placement is None and experts:
             object.__setattr__(self, "placement", Placement.linear(experts, self.mesh.ep))
         _check_placements(self, experts)
-        layers = split_layers(self.model.layers, self.mesh.stages, self.plan.stage_layers)
-        object.__setattr__(self, "stage_layers", layers)
+        chunks = layer_chunks(self.model.layers, self.mesh.stages, self.plan)
+        runs = runs_by_stage(chunks, self.mesh.stages)
+        object.__setattr__(self, "chunks", chunks)
+        object.__setattr__(self, "stage_runs", runs)
+        object.__setattr__(self, "stage_layers", tuple(sum(map(len, each)) for each in runs))
 
     @property
     def dense_tp(self) -> int:
@@ -126,10 +134,14 @@ class Deployment(BareDeployment):
             )
         return self.placement
 
-    def layers_of(self, stage: int) -> range:
-        """Layers of a stage, counted from 1."""
-        first = sum(self.stage_layers[:stage]) + 1
-        return range(first, first + self.stage_layers[stage])
+    @property
+    def head_stage(self) -> int:
+        """The stage with the LM head: that of the last chunk."""
+        return self.chunks[-1].stage
+
+    def layers_of(self, stage: int) -> tuple[int, ...]:
+        """Layers of a stage, counted from 1, ascending."""
+        return tuple(layer for run in self.stage_runs[stage] for layer in run)
 
     def stage_of_layer(self, layer: int) -> int:
         """The stage that a layer, counted from 1, is in.
@@ -137,12 +149,12 @@ class Deployment(BareDeployment):
         Raises:
             ConfigError: when there is no such layer.
         """
-        for stage, last in enumerate(accumulate(self.stage_layers)):
-            if 1 <= layer <= last:
-                return stage
-        raise ConfigError(
-            "layer", layer, f"must be from 1 to {self.model.layers}", f"try {self.model.layers}"
-        )
+        if not 1 <= layer <= self.model.layers:
+            raise ConfigError(
+                "layer", layer, f"must be from 1 to {self.model.layers}", f"try {self.model.layers}"
+            )
+        place = bisect_left(self.chunks, layer, key=lambda chunk: chunk.layers.stop - 1)
+        return self.chunks[place].stage
 
 
 def placed_experts(model: ModelSpec, plan: Plan) -> int:
@@ -184,35 +196,6 @@ def check_moe_layer(layer: int, model: ModelSpec) -> int:
             "number MoE layers from 1",
         )
     return layer
-
-
-def split_layers(layers: int, stages: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Layers of each stage: as given, else evenly, the first stages taking one more each.
-
-    >>> split_layers(61, 4, None)
-    (16, 15, 15, 15)
-
-    Raises:
-        ConfigError: when a stage would be empty, or given sizes do not add up.
-    """
-    if given is not None:
-        if len(given) != stages or sum(given) != layers:
-            raise ConfigError(
-                "mesh.stage_layers",
-                list(given),
-                f"must list {stages} stages that add up to {layers} layers",
-                "mend the list, or leave it out for an even split",
-            )
-        return given
-    if stages > layers:
-        raise ConfigError(
-            "mesh.pp",
-            stages,
-            f"is more stages than the model's {layers} layers",
-            f"try {layers} or fewer stages",
-        )
-    share, extra = divmod(layers, stages)
-    return (share + 1,) * extra + (share,) * (stages - extra)
 
 
 def _check_plan(plan: Plan, mesh: Mesh) -> None:

@@ -96,6 +96,13 @@ class PromptCut(StrEnum):
     CONTIGUOUS = "contiguous"
 
 
+class ChunkOrder(StrEnum):
+    """How the chunks of a model's layers are dealt to pipeline stages: round and round, or there and back."""
+
+    INTERLEAVED = "interleaved"
+    V_SHAPE = "v_shape"
+
+
 class DecodeAttention(StrEnum):
     """Whether in decode the query travels or K/V does; ``AUTO`` leaves it to the published rule."""
 
@@ -115,6 +122,7 @@ CHOICES: dict[str, type[StrEnum]] = {
     "embedding": Embedding,
     "landing": PromptCut,
     "decode_attention": DecodeAttention,
+    "chunk_order": ChunkOrder,
 }
 """The words that each of a plan's fields may have."""
 
@@ -124,7 +132,10 @@ class Plan:
     """Named choices of one deployment; the words are those of the counting rules.
 
     A word may be given as text; it is kept as the member of its enum. ``dense_tp`` is None for the mesh's
-    tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly.
+    tp, or 1; ``stage_layers`` lists the layers of each stage when they are not split evenly. With
+    ``chunks`` above 1 a stage holds that many runs of layers (virtual stages), dealt in ``chunk_order``;
+    ``chunk_layers`` lists the layers of each chunk, in the order a token meets them, 0 where a chunk has
+    the embedding or the LM head alone.
     ``shared_overlap`` gathers a shared expert's rows before dispatch and sums them after combine (Megatron's
     ``--moe-shared-expert-overlap``); ``routing_metadata`` counts exchanges of counts and probabilities.
     ``weight_shard_size`` are the ranks of an HSDP shard group, ``weight_keep`` keeps gathered weights for
@@ -159,6 +170,9 @@ class Plan:
     cp_inner: int | None = None
     dcp: int = 1
     dcp_interleave: int = 1
+    chunks: int = 1
+    chunk_order: ChunkOrder = ChunkOrder.INTERLEAVED
+    chunk_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.shared_tp, bool):  # how files before the three words said it
@@ -199,6 +213,26 @@ class Plan:
         whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
             whole_number(f"mesh.stage_layers[{stage}]", layers)
+        self._check_chunks()
+
+    def _check_chunks(self) -> None:
+        whole_number("mesh.chunks", self.chunks)
+        for chunk, layers in enumerate(self.chunk_layers or ()):
+            whole_number(f"mesh.chunk_layers[{chunk}]", layers, at_least=0)
+        if self.chunk_order is ChunkOrder.V_SHAPE and self.chunks != 2:
+            raise ConfigError(
+                "mesh.chunk_order",
+                "v_shape",
+                f"goes there and back: 2 chunks, not {self.chunks}",
+                "try chunks = 2",
+            )
+        if self.stage_layers is not None and (self.chunks > 1 or self.chunk_layers is not None):
+            raise ConfigError(
+                "mesh.stage_layers",
+                list(self.stage_layers),
+                "lists whole stages, and these have chunks",
+                "list every chunk in chunk_layers instead",
+            )
 
     def _check_inner(self) -> None:
         if self.kv_exchange is KvExchange.HIERARCHICAL:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError, nearest, whole_number, word_of
 from tracer.mesh.cluster import Cluster, Link
+from tracer.mesh.hardware import GPU_FIGURES, GpuFigures, hardware_preset
 from tracer.mesh.mesh import Mesh
 from tracer.model.dtype import Dtypes
 from tracer.scenario.deployment import BareDeployment, check_moe_layer, placed_experts
@@ -44,6 +45,9 @@ PLAN_KEYS = (
     "cp_inner",
     "dcp",
     "dcp_interleave",
+    "chunks",
+    "chunk_order",
+    "chunk_layers",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -54,13 +58,14 @@ _CLUSTER_KEYS = (
     "nvlink_latency_s",
     "ib_bytes_per_s",
     "ib_latency_s",
+    *GPU_FIGURES,
     "placement",
 )
 TOKEN_KEYS = (
     "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
 )  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
-DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights")
+DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +157,9 @@ def _whole_list(field: str, value: object) -> tuple[int, ...]:
 
 def _plan(table: Table, phase: Phase) -> Plan:
     given = {key: table[key] for key in PLAN_KEYS if key in table}
-    if "stage_layers" in given:
-        given["stage_layers"] = _whole_list("mesh.stage_layers", given["stage_layers"])
+    for name in ("stage_layers", "chunk_layers"):
+        if name in given:
+            given[name] = _whole_list(f"mesh.{name}", given[name])
     given.setdefault("dispatch", default_dispatch(phase))
     return Plan(**given)
 
@@ -193,8 +199,7 @@ def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> Mod
 def _cluster(table: object, mesh: Mesh) -> Cluster:
     given = _table("cluster", table, _CLUSTER_KEYS)
     hardware = _text(given, "hardware")
-    base = _hardware_defaults(hardware) if hardware else {}
-    given = base | given
+    given = _with_hardware(hardware, given, mesh) if hardware else given
     rates = Cluster(world_size=1, gpus_per_node=1)
     links = {
         name: Link(
@@ -211,20 +216,25 @@ def _cluster(table: object, mesh: Mesh) -> Cluster:
         nodes_per_island=given.get("nodes_per_island", 1),
         hardware=hardware,
         placement=None if placement is None else _rank_table(placement),
+        figures=GpuFigures(**{name: given[name] for name in GPU_FIGURES if name in given}),
         **links,
     )
 
 
-def _hardware_defaults(name: str) -> Table:
-    from tracer.mesh.hardware import hardware_preset
+def _with_hardware(name: str, given: Table, mesh: Mesh) -> Table:
+    """The table with the hardware's nodes and links where it says nothing of them.
 
+    A rate that no source states must be in the table, but for InfiniBand where all ranks share a domain.
+    """
     hardware = hardware_preset(name)
-    return {
-        "gpus_per_node": hardware.gpus_per_node,
-        "nodes_per_island": hardware.nodes_per_island,
-        "nvlink_bytes_per_s": hardware.need("nvlink_bytes_per_s"),
-        "ib_bytes_per_s": hardware.need("ib_bytes_per_s"),
-    }
+    shape = {"gpus_per_node": hardware.gpus_per_node, "nodes_per_island": hardware.nodes_per_island}
+    found: Table = {**shape, **given}
+    alone = found["gpus_per_node"] * found["nodes_per_island"] >= mesh.world_size
+    for key in ("nvlink_bytes_per_s", "ib_bytes_per_s"):
+        rate: float | None = getattr(hardware, key)
+        if key not in found and not (rate is None and alone and key == "ib_bytes_per_s"):
+            found[key] = hardware.need(key, "lay out the cluster's links")
+    return found
 
 
 def _rank_table(value: object) -> tuple[tuple[int, int], ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracer.mesh.mesh import Mesh
     from tracer.model.dtype import Dtypes
     from tracer.model.spec import ModelSpec
+    from tracer.scenario.chunks import LayerChunk
     from tracer.scenario.placement import Placement
     from tracer.scenario.plan import Plan
 
@@ -251,8 +252,23 @@ class Scenario(BareScenario):
 
     @property
     def stage_layers(self) -> tuple[int, ...]:
-        """Layers of each stage."""
+        """How many layers each stage has."""
         return self.deployment.stage_layers
+
+    @property
+    def stage_runs(self) -> tuple[tuple[range, ...], ...]:
+        """Each stage's runs of layers, counted from 1, ascending."""
+        return self.deployment.stage_runs
+
+    @property
+    def chunks(self) -> tuple[LayerChunk, ...]:
+        """Runs of layers in the order a token meets them, each with its stage."""
+        return self.deployment.chunks
+
+    @property
+    def head_stage(self) -> int:
+        """The stage with the LM head."""
+        return self.deployment.head_stage
 
     @property
     def dense_tp(self) -> int:
@@ -272,8 +288,8 @@ class Scenario(BareScenario):
         """
         return self.deployment.placement_of(layer)
 
-    def layers_of(self, stage: int) -> range:
-        """Layers of a stage, counted from 1."""
+    def layers_of(self, stage: int) -> tuple[int, ...]:
+        """Layers of a stage, counted from 1, ascending."""
         return self.deployment.layers_of(stage)
 
     def stage_of_layer(self, layer: int) -> int:

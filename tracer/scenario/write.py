@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.hardware import GPU_FIGURES
 from tracer.scenario.deployment import Deployment
 from tracer.scenario.read import DTYPE_KEYS, PLAN_KEYS, SIZES, TOKEN_KEYS
 
@@ -64,6 +65,7 @@ def _cluster_table(cluster: Cluster) -> Table:
         "nvlink_latency_s": cluster.nvlink.latency_s,
         "ib_bytes_per_s": cluster.ib.bytes_per_s,
         "ib_latency_s": cluster.ib.latency_s,
+        **{name: getattr(cluster.figures, name) for name in GPU_FIGURES},
         "placement": None if cluster.placement is None else [list(pair) for pair in cluster.placement],
     }
 

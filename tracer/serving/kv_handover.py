@@ -54,7 +54,7 @@ class KvHandover(Shown):
         """The same as a hop of the trip."""
         prefill = self.pools.prefill
         position = prefill.position if self.position is None else self.position
-        stage = prefill.mesh.stages - 1
+        stage = prefill.head_stage
         where = Where(prefill.model.layers, stage, position, prefill.home, Part.TRANSFER)
         return kv_transfer(self.pools, where, self.pieces)
 

@@ -115,21 +115,17 @@ def _rank(scenario: Scenario, place: tuple[int, int], stage: int) -> int:
 
 
 def _layer_moves(pools: Pools) -> Iterator[tuple[int, int, range]]:
-    """(prefill stage, decode stage, the layers both have)."""
-    for source_stage, ours in enumerate(_stage_ranges(pools.prefill)):
-        for target_stage, theirs in enumerate(_stage_ranges(pools.decode)):
+    """(prefill stage, decode stage, a run of layers both have)."""
+    for source_stage, ours in _runs(pools.prefill):
+        for target_stage, theirs in _runs(pools.decode):
             layers = range(max(ours.start, theirs.start), min(ours.stop, theirs.stop))
             if layers:
                 yield source_stage, target_stage, layers
 
 
-def _stage_ranges(scenario: Scenario) -> list[range]:
-    """Layers of each stage, numbered from 1."""
-    ranges, first = [], 1
-    for count in scenario.stage_layers:
-        ranges.append(range(first, first + count))
-        first += count
-    return ranges
+def _runs(scenario: Scenario) -> list[tuple[int, range]]:
+    """(stage, run of its layers), numbered from 1."""
+    return [(stage, run) for stage, runs in enumerate(scenario.stage_runs) for run in runs]
 
 
 def _head_moves(pools: Pools, ours: Shard, theirs: Shard) -> list[tuple[Place, Place, tuple[int, ...]]]:

@@ -26,6 +26,7 @@ from tracer.timing.schedules.streams import Placed, Task, makespan, run_streams
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tracer.mesh.hardware import Hardware
     from tracer.serving.kv_handover import KvHandover
 
 Seconds = tuple[float, ...]
@@ -100,15 +101,16 @@ def kv_stream(moved: KvHandover, hardware: str | None = None) -> KvStream:
         ConfigError: for one position's hand-over, or when the GPU's rates or the model's sizes are not known.
     """
     prefill = moved.pools.prefill
-    name = hardware or prefill.cluster.hardware
+    gpu = hardware_preset(hardware) if hardware else prefill.cluster.gpu
     if moved.position is not None:
         raise ConfigError("position", moved.position, "has no prefill to hide behind", "stream the prompt")
-    if name is None:
+    if gpu is None:
         rule = "is needed to time what hides the K/V's transfer"
         raise ConfigError(
             "cluster.hardware", None, rule, "add it to [cluster], for instance hardware = 'h100'"
         )
-    compute = _compute(moved, name)
+    name = hardware or prefill.cluster.hardware or gpu.name
+    compute = _compute(moved, gpu)
     link = moved.pools.link
     streams = []
     for pool, rank, sizes in _links(moved):
@@ -116,7 +118,15 @@ def kv_stream(moved: KvHandover, hardware: str | None = None) -> KvStream:
         streams.append((exposed_closed_form(compute, transfer), pool, rank, transfer))
     _, pool, rank, transfer = max(streams, key=lambda each: each[0])
     placed = run_streams(_tasks(compute, transfer))
-    return KvStream(pool, rank, compute, transfer, placed, moved.seconds, _assumption(moved, name))
+    return KvStream(
+        pool,
+        rank,
+        compute,
+        transfer,
+        placed,
+        moved.seconds,
+        _assumption(moved, name),
+    )
 
 
 def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
@@ -127,16 +137,15 @@ def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
         return None, str(error)
 
 
-def _compute(moved: KvHandover, hardware: str) -> Seconds:
+def _compute(moved: KvHandover, hardware: Hardware) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
-    whole, model = pass_time(prefill, hardware_preset(hardware)), prefill.model
-    found, layer = [], 0
-    for stage, count in enumerate(prefill.stage_layers):
-        for place in range(count):
-            layer += 1
-            own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
-            found.append(own + (whole.send_seconds if stage and not place else 0.0))
+    whole, model = pass_time(prefill, hardware), prefill.model
+    found, stage = [], 0
+    for layer in range(1, model.layers + 1):
+        before, stage = stage, prefill.stage_of_layer(layer)
+        own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
+        found.append(own + (whole.send_seconds if stage != before else 0.0))
     return tuple(found)
 
 

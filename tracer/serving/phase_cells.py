@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds
 from tracer.mesh.cluster import Tier
-from tracer.mesh.hardware import hardware_preset
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
 from tracer.serving.lockstep import meeting_replicas
+from tracer.traffic.traffic import stage_sends
 from tracer.trip.clock import transfer_seconds
 from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
 from tracer.trip.hops.heads import head_slice
@@ -54,9 +53,9 @@ def bound_words(scenario: Scenario, rows: int) -> Bound:
 
 def _ridge(scenario: Scenario, size: int) -> float | None:
     """Peak FLOP/s over HBM bytes/s of the named hardware, for weights of ``size`` bytes."""
-    if scenario.cluster.hardware is None:
+    hardware = scenario.cluster.gpu
+    if hardware is None:
         return None
-    hardware = hardware_preset(scenario.cluster.hardware)
     peak = hardware.fp8_flops if size == 1 else hardware.bf16_flops
     if peak is None or hardware.hbm_bytes_per_s is None:
         return None
@@ -256,24 +255,26 @@ def _dispatch_words(scenario: Scenario) -> str:
 
 def pp_cell(scenario: Scenario) -> Cell:
     """How stages are filled, or waited for."""
-    pp = scenario.mesh.stages
+    pp, moves = scenario.mesh.stages, stage_sends(scenario)
     if pp == 1:
         return Cell("one stage: nothing to fill or wait for", {"stages": 1, "sends": 0})
+    sends = len(moves)
     if not scenario.decodes:
         return Cell(
             f"{pp} stages, filled by other micro-batches; one alone leaves each stage idle "
             f"{(pp - 1) / pp:.0%} of the time",
-            {"stages": pp, "sends": pp - 1, "idle_share_of_one": (pp - 1) / pp},
+            {"stages": pp, "sends": sends, "idle_share_of_one": (pp - 1) / pp},
             "how many micro-batches are in flight depends on the load, not on the scenario",
         )
     mesh, cluster = scenario.mesh, scenario.cluster
     homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
     seconds = exact_sum(
-        transfer_seconds(cluster.link(cluster.tier(a, b)), row_bytes(scenario)) for a, b in pairwise(homes)
+        transfer_seconds(cluster.link(cluster.tier(homes[a], homes[b])), row_bytes(scenario))
+        for a, b in moves
     )
     layers = ", ".join(map(str, scenario.stage_layers))
     return Cell(
-        f"every stage is on the path of each new token: {pp} stages of {layers} layers and {pp - 1} "
-        f"send{'s' * (pp > 2)}, {format_seconds(seconds)} at link rate",
-        {"stages": pp, "sends": pp - 1, "send_seconds": seconds},
+        f"every stage is on the path of each new token: {pp} stages of {layers} layers and {sends} "
+        f"send{'s' * (sends > 1)}, {format_seconds(seconds)} at link rate",
+        {"stages": pp, "sends": sends, "send_seconds": seconds},
     )

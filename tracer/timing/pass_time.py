@@ -22,7 +22,7 @@ from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
 from tracer.traffic.gathers import ENDS
 from tracer.traffic.moe import dispatched_rows
-from tracer.traffic.traffic import CommVolume, comm_volume
+from tracer.traffic.traffic import CommVolume, comm_volume, stage_sends
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
 from tracer.trip.kinds import taken_as_alike
@@ -137,26 +137,37 @@ class PassTime:
     @property
     def stage_seconds(self) -> tuple[float, ...]:
         """Seconds of each stage's layers, without sends."""
-        scenario, done, stages = self.traffic.scenario, 0, []
-        model = scenario.model
-        for count in scenario.stage_layers:
-            layers = range(done + 1, done + count + 1)
-            moe = sum(model.is_moe(layer) for layer in layers)
-            stages.append(moe * self.moe_layer_seconds + (count - moe) * self.dense_layer_seconds)
-            done += count
-        return tuple(stages)
+        return tuple(
+            exact_sum(self._run_seconds(run) for run in runs) for runs in self.traffic.scenario.stage_runs
+        )
+
+    @property
+    def chunk_seconds(self) -> tuple[float, ...]:
+        """Seconds of each chunk's layers, in the order a token meets them, without sends."""
+        return tuple(self._run_seconds(chunk.layers) for chunk in self.traffic.scenario.chunks)
+
+    def _run_seconds(self, layers: range) -> float:
+        moe = sum(self.traffic.scenario.model.is_moe(layer) for layer in layers)
+        return moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
 
     @property
     def token_stage_seconds(self) -> tuple[float, ...]:
-        """The same until a token is out: the last stage has the LM head too, where it is timed."""
-        *before, last = self.stage_seconds
+        """The same until a token is out: one stage has the LM head too, where it is timed."""
+        head = self.traffic.scenario.head_stage
+        found = enumerate(self.stage_seconds)
+        return tuple(each + (self.head.seconds if stage == head else 0.0) for stage, each in found)
+
+    @property
+    def token_chunk_seconds(self) -> tuple[float, ...]:
+        """Seconds of each chunk until a token is out: the last one has the LM head too."""
+        *before, last = self.chunk_seconds
         return (*before, last + self.head.seconds)
 
     @property
     def seconds(self) -> float:
         """The whole pass through all stages, one after the other."""
-        stages = self.stage_seconds
-        return exact_sum(stages) + (len(stages) - 1) * self.send_seconds
+        sends = len(stage_sends(self.traffic.scenario))
+        return exact_sum(self.stage_seconds) + sends * self.send_seconds
 
     @property
     def small(self) -> LayerTime:

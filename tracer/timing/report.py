@@ -13,7 +13,7 @@ import numpy as np
 
 from tracer.display import exact_sum, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
-from tracer.mesh.hardware import Hardware, hardware_preset
+from tracer.mesh.hardware import GPU_FIGURES, Hardware, hardware_preset
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import mesh_line
@@ -27,7 +27,8 @@ from tracer.timing.rates import PEAK, Profile, rates_of
 from tracer.timing.schedules.chunked_prompt import chunked_prompt
 from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
-from tracer.timing.schedules.pipeline import Pipeline, pipeline_bubble, run_pipeline
+from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
+from tracer.timing.schedules.virtual_stages import run_chunks
 from tracer.timing.throughput import Throughput, half_beside_communication, throughput
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
 from tracer.timing.weights.group import MoeGroup
@@ -65,8 +66,8 @@ class TimeReport:
 
     @property
     def closed_bubble(self) -> float | None:
-        """(S - 1)/(M + S - 1) for the pipeline's stages and micro-batches."""
-        return None if self.pipeline is None else pipeline_bubble(*self.pipeline.start.shape)
+        """The closed form of the pipeline's bubble, where it has one."""
+        return None if self.pipeline is None else self.pipeline.closed_bubble
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -83,8 +84,9 @@ class TimeReport:
             },
             "pipeline": pipeline
             and {
-                "stages": pipeline.start.shape[0],
-                "micro_batches": pipeline.start.shape[1],
+                "stages": pipeline.stages,
+                "micro_batches": pipeline.micro_batches,
+                **({} if pipeline.chunks == 1 else {"chunks": pipeline.chunks}),
                 "seconds": pipeline.makespan,
                 "bubble": pipeline.bubble,
                 "bubble_closed_form": self.closed_bubble,
@@ -169,19 +171,31 @@ def time_report(
     return TimeReport(trip, times, whole, overlap, pipeline, decode, choice, tuple(missing), used, served)
 
 
+_FIGURE_KEYS = tuple(f"cluster.{name}" for name in GPU_FIGURES)
+
+
 def _hardware(scenario: Scenario, named: str | None, missing: list[str]) -> Hardware | None:
     """The named GPU, or the cluster's; None when there is none or it has no FLOPs."""
-    name = named or scenario.cluster.hardware
-    if name is None:
+    hardware = gpu_of(scenario, named)
+    if hardware is None:
         missing.append("the cluster names no hardware: give --hardware for times of arithmetic")
         return None
-    hardware = hardware_preset(name)
-    if hardware.bf16_flops is None or hardware.hbm_bytes_per_s is None:
+    unknown = [name for name in ("bf16_flops", "hbm_bytes_per_s") if getattr(hardware, name) is None]
+    if unknown:
+        keys = " and ".join(f"cluster.{name}" for name in unknown)
         missing.append(
-            f"no source states the FLOPs of {hardware.name}: give --hardware for times of arithmetic"
+            f"no source states {' and '.join(unknown)} of {hardware.name}: state {keys}, or give --hardware, "
+            "for times of arithmetic"
         )
         return None
     return hardware
+
+
+def gpu_of(scenario: Scenario, named: str | None) -> Hardware | None:
+    """The named GPU as it ships, else the cluster's with the figures stated there, if there is one."""
+    if named is None or named == scenario.cluster.hardware:
+        return scenario.cluster.gpu
+    return hardware_preset(named)
 
 
 def _pass(
@@ -193,10 +207,10 @@ def _pass(
     try:
         return pass_time(scenario, gpu, tokens=tokens, **how)
     except ConfigError as error:
-        if not error.field.startswith("hardware."):
+        # A rate that the model's weights need and no source states; all else that is wrong is an error.
+        if error.field not in _FIGURE_KEYS:
             raise
-        why = f"no source states the FLOPs of {gpu.name} in the model's format ({error.field})"
-        missing.append(f"{why}: give --hardware for times of arithmetic")
+        missing.append(f"times of arithmetic: {error}, or give --hardware")
         return None
 
 
@@ -223,11 +237,19 @@ def _overlap(whole: PassTime, half: MoeTimes) -> Overlap:
 
 
 def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeline | None:
-    stages = whole.token_stage_seconds
-    if len(stages) < 2:
+    chunks = whole.traffic.scenario.chunks
+    if len(whole.stage_seconds) < 2:
         missing.append("pipeline: one stage")
         return None
-    return run_pipeline(np.repeat(np.array(stages)[:, None], micro_batches, axis=1), whole.send_seconds)
+    stage_of = tuple(chunk.stage for chunk in chunks)
+    # A chunk without layers passes rows on at once: it has no place in a schedule of work.
+    if not all(chunk.layers for chunk in chunks):
+        missing.append("pipeline: a chunk without layers is not timed")
+        return None
+    seconds = np.repeat(np.array(whole.token_chunk_seconds)[:, None], micro_batches, axis=1)
+    if len(chunks) == len(whole.stage_seconds):
+        return run_pipeline(seconds, whole.send_seconds)
+    return run_chunks(seconds, stage_of, whole.send_seconds)
 
 
 def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
@@ -236,6 +258,9 @@ def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline 
         missing.append("pipeline: one stage")
         return None
     stages = whole.token_stage_seconds
+    if len(whole.traffic.scenario.chunks) > len(stages):
+        missing.append("pipeline: decode through virtual stages is not timed")
+        return None
     return run_decode(len(stages), groups, 16, max(stages), whole.send_seconds)
 
 
@@ -321,15 +346,18 @@ def report_text(report: TimeReport) -> str:
     if report.overlap is not None:
         lines += ["", *_overlap_lines(report.overlap)]
     if report.pipeline is not None:
-        stages, batches = report.pipeline.start.shape
+        stages, batches = report.pipeline.stages, report.pipeline.micro_batches
+        laps = f" of {report.pipeline.chunks} chunks" if report.pipeline.chunks > 1 else ""
         work = f"{batches} micro-batches, each such a pass"
         if report.chunk is not None:
             work = f"{batches} chunks of one prompt, {report.chunk:,} tokens each"
+        closed = ""
+        if report.closed_bubble is not None:
+            closed = f" (closed form for even stages and free sends: {report.closed_bubble:.1%})"
         lines += [
             "",
-            f"pipeline: {stages} stages x {work}, in "
-            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%} "
-            f"(closed form for even stages and free sends: {report.closed_bubble:.1%})",
+            f"pipeline: {stages} stages{laps} x {work}, in "
+            f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%}{closed}",
         ]
     if report.decode is not None:
         _, stages, groups = report.decode.start.shape

@@ -94,9 +94,12 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
 
 
 def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
-    """One row per stage; kinds alternate over micro-batches, which the labels name."""
-    stages, batches = pipeline.start.shape
-    stage, batch = np.divmod(np.arange(stages * batches), batches)
+    """One row per stage; kinds alternate over micro-batches; labels name those, and any chunks."""
+    chunks, batches = pipeline.start.shape
+    chunk, batch = np.divmod(np.arange(chunks * batches), batches)
+    stages, stage = pipeline.stages, np.array(pipeline.stage_of)[chunk]
+    several = chunks > stages
+    names = [f", chunk {number}" if several else "" for number in chunk.tolist()]
     return Timeline(
         title,
         tuple(f"stage {number}" for number in range(stages)),
@@ -105,7 +108,7 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
         pipeline.seconds.reshape(-1),
         stage.astype(np.int32),
         (batch % 2).astype(np.int16),
-        tuple(f"micro-batch {number}" for number in batch.tolist()),
+        tuple(f"micro-batch {number}{name}" for number, name in zip(batch.tolist(), names, strict=True)),
     )
 
 

@@ -159,11 +159,10 @@ def _counted(
 def _fit(scenario: Scenario, nvlink_domain: int) -> str:
     """Weight bytes against the memory of one NVLink domain."""
     size = count_parameters(scenario.model).weight_bytes
-    if scenario.cluster.hardware is None:
+    gpu = scenario.cluster.gpu
+    if gpu is None:
         return f"weights are {format_bytes(size)}; no hardware is named, so its memory is unknown"
-    from tracer.mesh.hardware import hardware_preset
-
-    memory = hardware_preset(scenario.cluster.hardware).hbm_bytes
+    memory = gpu.hbm_bytes
     if memory is None:
         return f"weights are {format_bytes(size)}; no source states this GPU's memory"
     gpus = f"{nvlink_domain} GPUs of {format_bytes(memory)}"

@@ -201,7 +201,7 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     split = scenario.plan.sp is Sp.MEGATRON
     row, logits = model.need("hidden", "size a row") if split else 0, -(-model.vocab // tp)
     count = (tp - 1) * tokens / (tp * cp)
-    last = [0] * (scenario.mesh.stages - 1) + [1]
+    last = [int(stage == scenario.head_stage) for stage in range(scenario.mesh.stages)]
     copied = "d + " if split else ""
     line = shared_line(
         scenario.cluster,

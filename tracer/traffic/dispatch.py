@@ -81,7 +81,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
         ConfigError: for a mesh or a table of replicas too large to sum over.
     """
     placement = scenario.placement_of(layer)
-    stage = _stage_of(scenario, layer)
+    stage = scenario.stage_of_layer(layer)
     chance = HitChance.of_model(scenario.model)
     ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
@@ -94,15 +94,6 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
         for home in range(len(group.ep_ranks)):
             total += _home_copies(group, home, served).scaled(times)
     return total.scaled(1 / ranks.size)
-
-
-def _stage_of(scenario: Scenario, layer: int) -> int:
-    done = 0
-    for stage, count in enumerate(scenario.stage_layers):
-        done += count
-        if layer <= done:
-            return stage
-    return len(scenario.stage_layers) - 1
 
 
 def stage_groups(scenario: Scenario, stage: int) -> Int64s:
@@ -254,7 +245,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
 
     One for each (expert, etp rank) that is not home; exact whatever the ties, for picks add up.
     """
-    placement, stage = scenario.placement_of(layer), _stage_of(scenario, layer)
+    placement, stage = scenario.placement_of(layer), scenario.stage_of_layer(layer)
     chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
     ranks = stage_groups(scenario, stage)

@@ -168,11 +168,7 @@ def split_line(
 
 def layers_by_stage(scenario: Scenario, counted: Callable[[int], bool] = lambda _: True) -> list[int]:
     """How many layers of each stage are ``counted`` (a test of a layer number, from 1)."""
-    first, found = 1, []
-    for count in scenario.stage_layers:
-        found.append(sum(counted(layer) for layer in range(first, first + count)))
-        first += count
-    return found
+    return [sum(counted(layer) for run in runs for layer in run) for runs in scenario.stage_runs]
 
 
 def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: bool = False) -> float:

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
@@ -101,11 +99,10 @@ def _distinct_layers(scenario: Scenario) -> dict[int, float]:
     """One MoE layer of each stage and placement, with the share of the MoE layers it stands for."""
     model = scenario.model
     layers = [layer for layer in range(1, model.layers + 1) if model.is_moe(layer)]
-    edges = np.cumsum(scenario.stage_layers)
     first: dict[tuple[int, int], int] = {}
     counts: Counter[int] = Counter()
     for layer in layers:
-        key = (int(np.searchsorted(edges, layer)), id(scenario.placement_of(layer)))
+        key = (scenario.stage_of_layer(layer), id(scenario.placement_of(layer)))
         counts[first.setdefault(key, layer)] += 1
     # Each one lists the groups of the whole mesh.
     check_sum(scenario.mesh.world_size, len(counts))
@@ -176,9 +173,8 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     """(NVLink, IB) bytes of weights a rank pulls in a MoE layer, on average."""
     nvlink = ib = 0.0
-    edges = np.cumsum(scenario.stage_layers)
     for layer, share in _distinct_layers(scenario).items():
-        stage = int(np.searchsorted(edges, layer))
+        stage = scenario.stage_of_layer(layer)
         groups = stage_groups(scenario, stage)
         alike = groups_alike(scenario, groups)
         each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)

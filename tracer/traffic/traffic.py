@@ -8,6 +8,7 @@ counting rules; each agrees with a census, and with the sum of all tokens' trips
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
@@ -72,10 +73,10 @@ class CommVolume:
             axes.setdefault(line.axis, entry | {"parts": []})["parts"].append(entry)
         if "pp" in axes:
             pp = axes["pp"]
-            layers_a_stage = self.scenario.model.layers / self.scenario.mesh.stages
+            layers_a_chunk = self.scenario.model.layers / len(self.scenario.chunks)
             ratio = pp["ratio_to_tp"]
             pp["ratio_to_tp_per_send"] = ratio
-            pp["ratio_to_tp_per_layer"] = None if ratio is None else ratio / layers_a_stage
+            pp["ratio_to_tp_per_layer"] = None if ratio is None else ratio / layers_a_chunk
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.name,
@@ -112,8 +113,8 @@ def comm_volume(scenario: Scenario) -> CommVolume:
     if moe:
         found = moe_line(scenario, tokens)
         lines += [] if found is None else [found]
-    if scenario.mesh.stages > 1:
-        lines.append(_pp_line(scenario, tokens))
+    if sends := stage_sends(scenario):
+        lines.append(_pp_line(scenario, tokens, sends))
     lines += head_lines(scenario, tokens)
     lines += gather_lines(scenario)
     return CommVolume(scenario, tokens, tuple(lines))
@@ -150,7 +151,7 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         "tp",
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
-        element_bytes=BYTES[scenario.dtype.activations],
+        element_bytes=_tp_bytes(scenario, collectives),
         ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
@@ -158,23 +159,38 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
     )
 
 
-def _pp_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+def _tp_bytes(scenario: Scenario, collectives: int) -> float:
+    """Bytes of an element: of a gather and a sum on average, where the gather has a dtype of its own."""
+    dtype = scenario.dtype
+    if scenario.plan.sp is not Sp.MEGATRON or collectives == 1:
+        return BYTES[dtype.activations]
+    return (BYTES[dtype.gathered] + BYTES[dtype.activations]) / 2
+
+
+def stage_sends(scenario: Scenario) -> list[tuple[int, int]]:
+    """(from stage, to stage) of every boundary between layers that a token crosses."""
+    stages = [chunk.stage for chunk in scenario.chunks]
+    return [(here, there) for here, there in pairwise(stages) if here != there]
+
+
+def _pp_line(scenario: Scenario, tokens: int, sends: list[tuple[int, int]]) -> AxisTraffic:
     """Rows a GPU sends to the next stage, once a stage boundary."""
     mesh, cp = scenario.mesh, scenario.mesh.cp
     hidden = scenario.model.need("hidden", "size a row")
     split = scenario.plan.sp is Sp.MEGATRON
     parts = cp * (mesh.tp if split else 1)
     chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
+    senders, takers = zip(*sends, strict=True)
     return plain_line(
         scenario.cluster,
         "pp",
         "pipeline",
         elements=tokens * hidden / parts,
         element_bytes=BYTES[scenario.dtype.activations],
-        ib_share=float((chain[:, 1:] != chain[:, :-1]).mean()),
+        ib_share=float((chain[:, list(takers)] != chain[:, list(senders)]).mean()),
         formula="(T/(cp·tp))·d per stage boundary" if split else "(T/cp)·d per stage boundary",
         numbers=f"({tokens}/{parts})·{hidden}",
-        times=mesh.stages - 1,
+        times=len(sends),
         per="stage boundary",
     )
 

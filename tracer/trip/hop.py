@@ -108,7 +108,8 @@ class Where:
     """Where in the trip a hop is taken.
 
     ``layer`` counts from 1 (0 before the first); ``home`` is the rank that SP makes home (without SP
-    the one it would); ``picks`` are the layer's experts, for hops of a MoE block.
+    the one it would); ``picks`` are the layer's experts, for hops of a MoE block; ``to_stage`` is where a
+    pipeline send goes.
     """
 
     layer: int
@@ -118,6 +119,7 @@ class Where:
     part: Part
     picks: tuple[int, ...] = ()
     dead: bool = False
+    to_stage: int = 0
 
 
 @dataclass(frozen=True, slots=True)

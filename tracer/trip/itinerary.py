@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
@@ -68,10 +69,11 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
     yield from _gathered(scenario, replace(start, part=Part.EMBEDDING))
     if scenario.plan.embedding is Embedding.VOCAB_PARALLEL and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
-    done = 0
-    for stage, count in enumerate(scenario.stage_layers):
+    ends = [chunk.stage for chunk in scenario.chunks[1:]]
+    for chunk, onward in zip_longest(scenario.chunks, ends):
+        stage = chunk.stage
         home = scenario.mesh.moved(rider.home, "pp", stage)
-        for layer in range(done + 1, done + count + 1):
+        for layer in chunk.layers:
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
             yield from _gathered(scenario, where)
@@ -79,9 +81,10 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
                 yield from _attention(scenario, where, after_kv, meet)
             if has_ffn(model, layer):
                 yield from _feed_forward(scenario, after_kv)
-        done += count
-        if stage + 1 < scenario.mesh.stages:
-            yield hops.pp_send, Where(done, stage, rider.position, home, Part.PIPELINE)
+        if onward not in (None, stage):
+            done = chunk.layers.stop - 1
+            where = Where(done, stage, rider.position, home, Part.PIPELINE, to_stage=onward)
+            yield hops.pp_send, where if done < model.layers else _after_kv(scenario, rider, where)
     yield from _lm_head(scenario, rider)
 
 
@@ -199,7 +202,7 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
 def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
     if not rider.to_head:
         return
-    stage = scenario.mesh.stages - 1
+    stage = scenario.head_stage
     home = scenario.mesh.moved(rider.home, "pp", stage)
     where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
     yield from _gathered(scenario, where)

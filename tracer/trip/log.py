@@ -64,6 +64,7 @@ def _attention(scenario: Scenario) -> list[str]:
 
 
 _MAX_TRANSFERS, _MAX_TOKENS, _MAX_LINKS = 6, 24, 3
+_MAX_CHUNKS = 32
 
 
 def log_line(log: TripLog, domain_word: str = "node") -> str:
@@ -113,7 +114,15 @@ def _notes(scenario: Scenario) -> list[str]:
         notes.append(f"shared experts are routed: expert {shared} is in every pick")
     notes += [f"not modelled: {text}" for text in not_modelled(scenario)]
     layers = scenario.stage_layers
-    if len(set(layers)) > 1:
+    if scenario.plan.chunks > 1:
+        sizes = ", ".join(str(len(chunk.layers)) for chunk in scenario.chunks[:_MAX_CHUNKS])
+        more = len(scenario.chunks) - _MAX_CHUNKS
+        order = scenario.plan.chunk_order.replace("_", " ")
+        notes.append(
+            f"{scenario.plan.chunks} chunks a stage, {order}: layers of each in turn {sizes}"
+            + (f" … {more} more" if more > 0 else "")
+        )
+    elif len(set(layers)) > 1:
         notes.append(f"layers split unevenly over stages: {', '.join(map(str, layers))}")
     padding = scenario.landing.padded - scenario.token.prompt
     if scenario.decodes:

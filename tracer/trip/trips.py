@@ -5,6 +5,7 @@ One token is several with n = 1: pictures, exports and pages take :class:`Trips`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -190,10 +191,17 @@ def _following(scenario: Scenario, replica: int, position: int) -> Scenario:
 
 
 def _steps(trips: Sequence[Trip]) -> tuple[Step, ...]:
-    """Hops of all trips, taken together where layer, stage, kind and part agree; longest trip's order."""
+    """Hops of all trips, taken together where layer, stage, kind and part agree; longest trip's order.
+
+    A token that comes round to a stage without a layer on the way sends from it twice: the first such hops
+    are taken together, then the second.
+    """
     order = sorted(range(len(trips)), key=lambda token: -len(trips[token].hops))
     found: dict[tuple[object, ...], list[tuple[int, Hop]]] = {}
     for token in order:
+        seen: Counter[tuple[object, ...]] = Counter()
         for hop in trips[token].hops:
-            found.setdefault((hop.layer, hop.stage, hop.kind, hop.part), []).append((token, hop))
+            place = (hop.layer, hop.stage, hop.kind, hop.part)
+            found.setdefault((*place, seen[place]), []).append((token, hop))
+            seen[place] += 1
     return tuple(Step(tuple(sorted(hops, key=lambda pair: pair[0]))) for hops in found.values())

@@ -182,12 +182,27 @@ def _change(tables: dict[str, Any], table: str, key: str, value: Any) -> None:
     entries = tables.get(table)
     if not isinstance(entries, dict):
         entries = tables[table] = {}
+    if table == "cluster" and key == "hardware":
+        _drop_hardware(entries)
     entries[key] = value
     if table == "mesh" and key in ("tp", "cp", "dp", "pp"):
         tables.setdefault("cluster", {}).update(nodes=None)
     if table == "token":
         dropped = {"gpu": ("position", "replica"), "position": ("gpu",)}.get(key, ())
         entries.update(dict.fromkeys(dropped))
+
+
+def _drop_hardware(cluster: dict[str, Any]) -> None:
+    """Forget the links and figures of the hardware, and its nodes where the cluster's are those."""
+    from tracer.mesh.hardware import GPU_FIGURES, hardware_preset
+
+    named = cluster.get("hardware")
+    if named is not None:
+        old = hardware_preset(named)
+        shape = (old.gpus_per_node, old.nodes_per_island)
+        if (cluster.get("gpus_per_node"), cluster.get("nodes_per_island")) == shape:
+            cluster.update(dict.fromkeys(("nodes", "gpus_per_node", "nodes_per_island")))
+    cluster.update(dict.fromkeys(("nvlink_bytes_per_s", "ib_bytes_per_s", *GPU_FIGURES)))
 
 
 def _override(tables: dict[str, Any], text: str) -> None:

@@ -13,7 +13,13 @@ from app.reports.batch.picks import AT_ONCE, Asked, sent_picks
 from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
 from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
-from tracer.batch.census.report import balance, busiest_census_link, crossings_per_token, saved
+from tracer.batch.census.report import (
+    balance,
+    busiest_census_link,
+    crossings_per_token,
+    removes_doubles,
+    saved,
+)
 from tracer.batch.census.run import part_of
 from tracer.batch.census.take import need_numba, take_census
 from tracer.display import format_bytes, format_seconds
@@ -122,9 +128,12 @@ def _matrix(scenario: Scenario, census: Census) -> list[Block]:
     world, said = scenario.mesh.world_size, saved(census)
     rows = [
         ["picks that leave their GPU", f"{said['picks']:,}"],
-        ["saved by one copy a GPU", f"{said['by_gpu']:,}"],
-        [f"saved by one copy a {scenario.cluster.domain_word}", f"{said['by_island']:,}"],
     ]
+    if removes_doubles(census):
+        rows += [
+            ["saved by one copy a GPU", f"{said['by_gpu']:,}"],
+            [f"saved by one copy a {scenario.cluster.domain_word}", f"{said['by_island']:,}"],
+        ]
     drawn: list[Block] = []
     if world <= MAX_RANKS:
         nvlink_domains = nvlink_domains_of(scenario.cluster, np.arange(world)).astype(np.int64)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from app.reports.blocks import Block, chart, heading, note, table
 from layouts.charts.lines import Curve, lines_figure
 from tracer.display import format_seconds
-from tracer.mesh.hardware import hardware_preset
 from tracer.timing.batch import TimedBatch
 from tracer.timing.rates import rates_of
-from tracer.timing.report import contract_group
+from tracer.timing.report import contract_group, gpu_of
 from tracer.timing.weights.crossover import crossover_prompt
 from tracer.timing.weights.layer import contest
 from tracer.timing.weights.rendezvous import waiting_share
@@ -28,13 +27,14 @@ SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 TRIALS = 2_000
 
 
-def contract_blocks(scenario: Scenario, report: TimeReport, gpu: str | None, profile: str) -> list[Block]:
+def contract_blocks(scenario: Scenario, report: TimeReport, named: str | None, profile: str) -> list[Block]:
     """What the chooser says, and a layer under both contracts over prompt length."""
     choice = report.choice
+    gpu = gpu_of(scenario, named)
     if choice is None or gpu is None:
         return []
     rates = rates_of(profile, LinkRates.of(scenario.cluster))
-    group = contract_group(scenario, hardware_preset(gpu), rates)
+    group = contract_group(scenario, gpu, rates)
     return [
         heading("Tokens against weights"),
         note(f"Contract {choice.contract}: {choice.reason}."),

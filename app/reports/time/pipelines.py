@@ -11,7 +11,6 @@ from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.timing import timeline
 from tracer.timing.schedules.decode_pipeline import decode_bubble
-from tracer.timing.schedules.pipeline import pipeline_bubble
 from tracer.timing.schedules.training import ASSUMPTION, Training, train
 
 if TYPE_CHECKING:
@@ -64,14 +63,14 @@ def training_lines(report: TimeReport, micro_batches: int) -> list[Timeline]:
 
 
 def _forward(pipeline: Pipeline) -> list[Block]:
-    stages, batches = pipeline.start.shape
-    rows = [
-        ["whole pipeline", format_seconds(pipeline.makespan)],
-        ["bubble", f"{pipeline.bubble:.2%}"],
-        ["bubble by (S-1)/(M+S-1), even stages and free sends", f"{pipeline_bubble(stages, batches):.2%}"],
-    ]
+    stages, batches, chunks = pipeline.stages, pipeline.micro_batches, pipeline.chunks
+    rows = [["whole pipeline", format_seconds(pipeline.makespan)], ["bubble", f"{pipeline.bubble:.2%}"]]
+    if pipeline.closed_bubble is not None:
+        form = "(S-1)/(M+S-1)" if chunks == 1 else "(S-1)/(M·v+S-1)"
+        rows.append([f"bubble by {form}, even stages and free sends", f"{pipeline.closed_bubble:.2%}"])
+    laps = f" of {chunks} chunks" if chunks > 1 else ""
     return [
-        heading(f"Pipeline: {stages} stages, {batches} micro-batches"),
+        heading(f"Pipeline: {stages} stages{laps}, {batches} micro-batches"),
         gantt("The pipeline, a row a stage", timeline.of_pipeline(pipeline)),
         table("The pipeline in figures", ["", "value"], rows),
     ]

@@ -41,7 +41,7 @@ def time_report_blocks(query: dict[str, str]) -> dict[str, Any]:
     """
     report, batches = timed(query)
     scenario = report.trip.scenario
-    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
+    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or None
     return {
         "title": mesh_line(scenario),
         "controls": _controls(scenario, report, batches, query),
@@ -73,7 +73,7 @@ def timed(query: dict[str, str]) -> tuple[TimeReport, int]:
         scenario = scenario.with_phase(Phase(phase))
     tokens = whole_of(query, "tokens", None)
     batches = whole_of(query, "micro_batches", MICRO_BATCHES, most=MOST_MICRO_BATCHES) or MICRO_BATCHES
-    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or scenario.cluster.hardware
+    profile, gpu = query.get("profile") or PEAK, query.get("hardware") or None
     rates = query.get("rates") or Rates.CALIBRATED
     report = time_report(
         scenario, tokens=tokens, micro_batches=batches, profile=profile, hardware=gpu, rates=rates

@@ -135,7 +135,7 @@ class CensusLayout:
 
     def stage_of(self, layer: int) -> int:
         """Pipeline stage that runs a layer."""
-        return int(np.searchsorted(np.cumsum(self.scenario.stage_layers), layer))
+        return self.scenario.stage_of_layer(layer)
 
     def targets(self, layer: int) -> ExpertTargets:
         """Where the experts of a layer lead."""

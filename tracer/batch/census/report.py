@@ -8,6 +8,7 @@ import numpy as np
 
 from tracer.display import format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import Tier, nvlink_domains_of
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import mesh_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def saved(census: Census) -> dict[str, int]:
     """Messages that de-duplication saves in dispatch.
 
     ``picks``: one for each pick that leaves home; ``by_gpu`` of them fall away with one copy per GPU;
-    ``by_island`` of the copies between NVLink domains fall away with one copy per NVLink domain.
+    ``by_island`` of the copies between NVLink domains fall away with one copy per NVLink domain. Both are 0
+    where every pick is a message of its own (low latency), and under contracts that send what they send
+    whatever is picked.
     """
     moved = distinct = between = leaving = 0
     for part in census.parts:
@@ -43,7 +46,15 @@ def saved(census: Census) -> dict[str, int]:
         distinct += int(traffic.copies.sum() - np.trace(traffic.copies))
         between += int(traffic.copies[outside].sum())
         leaving += int(traffic.ib_copies.sum())
+    if not removes_doubles(census):
+        return {"picks": moved, "by_gpu": 0, "by_island": 0}
     return {"picks": moved, "by_gpu": moved - distinct, "by_island": between - leaving}
+
+
+def removes_doubles(census: Census) -> bool:
+    """Whether dispatch sends one copy for several picks: high throughput, where tokens travel."""
+    plan = census.scenario.plan
+    return plan.contract is Contract.EP and plan.dispatch is DispatchMode.HIGH_THROUGHPUT
 
 
 def busiest_census_link(census: Census) -> dict[str, Any] | None:
@@ -122,11 +133,7 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
         ("dispatch", f"{format_bytes(sent['nvlink'])} on NVLink, {format_bytes(sent['ib'])} over IB"),
         ("combine", f"{format_bytes(back['nvlink'])} on NVLink, {format_bytes(back['ib'])} over IB"),
         (f"{word} crossings", f"{crossings_per_token(census):.4g} a token"),
-        (
-            "de-duplication",
-            f"{kept['picks']:,} picks leave home; one copy a GPU saves {kept['by_gpu']:,}, "
-            f"one a {word} {kept['by_island']:,} of what is left over IB",
-        ),
+        ("de-duplication", f"{kept['picks']:,} picks leave home; {_savings_text(census, kept)}"),
         ("loads by expert", _balance_text(census.load_by_expert)),
         ("loads by GPU", _balance_text(census.gpu_load)),
     ]
@@ -148,6 +155,18 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
     if census.straight:
         lines.append(("no relay", f"{census.straight:,} messages went straight over IB"))
     return lines + [("note", note) for note in census.notes]
+
+
+def _savings_text(census: Census, kept: dict[str, int]) -> str:
+    plan, word = census.scenario.plan, census.scenario.cluster.domain_word
+    if removes_doubles(census):
+        return (
+            f"one copy a GPU saves {kept['by_gpu']:,}, one a {word} {kept['by_island']:,} of what is left "
+            "over IB"
+        )
+    if plan.contract is Contract.EP:
+        return "low latency sends a message for each: nothing is saved"
+    return f"contract {plan.contract} moves the same whatever is picked: nothing is saved"
 
 
 def _balance_text(load: NDArray[np.int64]) -> str:

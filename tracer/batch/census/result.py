@@ -15,6 +15,7 @@ from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.traffic.moe import RowBytes
+from tracer.trip.hops.moves import gathered_row_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,7 +151,7 @@ class Census(Shown):
         if self.scenario.plan.contract is Contract.TP:
             hidden = self.scenario.model.need("hidden", "size a row")
             size = hidden * BYTES[self.scenario.dtype.activations]
-            return RowBytes(size, size)
+            return RowBytes(gathered_row_bytes(self.scenario), size)
         return RowBytes.of(self.scenario)
 
     def messages_by_tier(self, name: str = "sent") -> dict[str, int]:

@@ -43,6 +43,13 @@ FLAGS = (
     ),
     Flag("decoder_first_pipeline_num_layers", ("--decoder-first-pipeline-num-layers",)),
     Flag("decoder_last_pipeline_num_layers", ("--decoder-last-pipeline-num-layers",)),
+    Flag(
+        "account_for_embedding_in_pipeline_split",
+        ("--account-for-embedding-in-pipeline-split",),
+        Kind.SWITCH,
+        False,
+    ),
+    Flag("account_for_loss_in_pipeline_split", ("--account-for-loss-in-pipeline-split",), Kind.SWITCH, False),
     Flag("pipeline_model_parallel_layout", ("--pipeline-model-parallel-layout",), Kind.TEXT),
     Flag("moe_shared_expert_overlap", ("--moe-shared-expert-overlap",), Kind.SWITCH, False),
     Flag("use_distributed_optimizer", ("--use-distributed-optimizer",), Kind.SWITCH, False),

@@ -30,7 +30,8 @@ from tracer.frameworks.megatron.checks import (
     check_pipelines,
     check_sizes,
 )
-from tracer.frameworks.notes import Note, Refusal
+from tracer.frameworks.megatron.stages import stage_plan, written_stages
+from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
 from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp
@@ -69,6 +70,7 @@ def read(request: Request) -> Reading:
     check_optimizer(request, dp * cp, edp)
     rule = "number of attention heads ({heads}) must be a multiple of tensor_model_parallel_size ({tp})"
     check_heads(request, TP, tp, rule, settings.maybe("num_attention_heads"))
+    stages, staged = stage_plan(request, pp)
     reading = Reading(
         View(dense, {axis: (axis,) for axis in ("tp", "cp", "dp", "pp")}),
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
@@ -76,8 +78,9 @@ def read(request: Request) -> Reading:
         _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
         | _shared(request, tp)
         | _sharding(settings, dp * cp)
-        | _stages(request, pp),
+        | stages,
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
+        tuple(staged),
     )
     return _noted(request, reading)
 
@@ -91,6 +94,7 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words += ["--expert-tensor-parallel-size", str(mesh.etp)] if mesh.etp != mesh.tp else []
     words += ["--sequence-parallel"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else []
     words += ["--use-tp-pp-dp-mapping"] if inside else []
+    words += written_stages(plan) if mesh.stages > 1 else []
     if mesh.cp > 1 and plan.kv_exchange is KvExchange.ALL_GATHER:
         words += ["--cp-comm-type", "all_gather"]
     if plan.contract is Contract.AG_RS:
@@ -238,29 +242,6 @@ def _plan(settings: Settings, *, tp: int, cp: int, etp: int, ep: int) -> dict[st
     return plan | {"contract": "ep", "dispatch": "high_throughput" if dispatcher == "flex" else "low_latency"}
 
 
-def _stages(request: Request, pp: int) -> dict[str, object]:
-    """Layers of each stage where the first or the last is given; else an even split is required."""
-    settings, model = request.settings, request.model
-    layers = model.layers if model is not None else settings.maybe("num_layers")
-    first = settings.maybe("decoder_first_pipeline_num_layers")
-    last = settings.maybe("decoder_last_pipeline_num_layers")
-    if layers is None or pp == 1 or settings.has("pipeline_model_parallel_layout"):
-        return {}
-    ends = [size for size in (first, last) if size is not None]
-    middle, stages = layers - sum(ends), pp - len(ends)
-    if middle < stages or (middle % stages if stages else middle):
-        raise Refusal(
-            PP,
-            f"number of layers ({middle} besides the given ends) should be divisible by the pipeline "
-            f"stages left ({stages})",
-            otherwise="give --decoder-first-pipeline-num-layers or --decoder-last-pipeline-num-layers",
-        )
-    if not ends or model is None:
-        return {}
-    inner = [middle // stages] * stages if stages else []
-    return {"stage_layers": [*([first] if first else []), *inner, *([last] if last else [])]}
-
-
 def _noted(request: Request, reading: Reading) -> Reading:
     """The reading with warnings about what commonly goes wrong."""
     settings = request.settings
@@ -281,8 +262,6 @@ def _noted(request: Request, reading: Reading) -> Reading:
         )
     if settings.has("order"):
         notes.append(_ORDER_NOTE)
-    if settings.has("pipeline_model_parallel_layout"):
-        notes.append(_PIPELINE_NOTE)
     if not settings.has("num_experts"):
         notes += experts_unknown(request, ep)
     groups = settings.maybe("moe_router_num_groups")
@@ -294,7 +273,7 @@ def _noted(request: Request, reading: Reading) -> Reading:
                 "make --moe-router-num-groups the number of nodes of the EP group",
             )
         )
-    return replace(reading, notes=tuple(notes))
+    return replace(reading, notes=(*reading.notes, *notes))
 
 
 _ETP_NOTE = Note(
@@ -313,9 +292,4 @@ _ORDER_NOTE = Note(
     "order_is_a_keyword",
     "order is a keyword of initialize_model_parallel(), not a flag of the launcher",
     "the launcher's own choices are the default and --use-tp-pp-dp-mapping",
-)
-_PIPELINE_NOTE = Note(
-    "pipeline_layout_not_read",
-    "--pipeline-model-parallel-layout is not read: the scenario splits layers evenly",
-    "set mesh.stage_layers in the saved scenario",
 )

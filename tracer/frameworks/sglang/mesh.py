@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
+    check_fp8_blocks,
     check_heads,
     ep_all_reduce,
     ep_no_factor,
@@ -20,7 +21,9 @@ from tracer.frameworks.common import (
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
+from tracer.frameworks.sglang.flags import EP_SPANNING_BACKENDS
 from tracer.frameworks.sglang.sizes import Sizes, resolve
+from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
@@ -45,6 +48,11 @@ def read(request: Request) -> Reading:
     _check_world(request, sizes)
     check_heads(
         request, TP, sizes.attn_tp, "attention heads ({heads}) must be divisible by attention TP ({tp})"
+    )
+    check_fp8_blocks(
+        request,
+        TP,
+        [(WeightPart.DENSE, sizes.dense_tp or sizes.tp), (WeightPart.EXPERTS, sizes.moe_tp)],
     )
     attention = grid(
         attn_tp=sizes.attn_tp, attn_cp=sizes.attn_cp, attn_dp=sizes.attn_dp, pp=sizes.pp, dp=sizes.dp
@@ -128,6 +136,13 @@ def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]
     if sizes.dense_tp == 1:
         plan["dense_tp"] = 1
     notes = []
+    if sizes.dcp > 1 and sizes.attn_tp % sizes.dcp:
+        notes.append(_dcp_beyond_tp(sizes))
+    elif sizes.dcp > 1:
+        plan["dcp"] = sizes.dcp
+    if sizes.backend in EP_SPANNING_BACKENDS and sizes.attn_tp > 1:
+        # Rows are scattered over attention's TP group before dispatch, and gathered after combine.
+        plan["sp"] = "before_dispatch"
     if not zigzag and sizes.attn_cp > 1:
         notes.append(_INTERLEAVE)
     if sizes.dwdp > 1:
@@ -148,6 +163,15 @@ def _shared_tp(sizes: Sizes) -> str:
     Else it is sliced, and one all-reduce sums it with the routed experts.
     """
     return "whole" if sizes.backend not in ("none", "") or sizes.dwdp > 1 else "merged"
+
+
+def _dcp_beyond_tp(sizes: Sizes) -> Note:
+    return Note(
+        "dcp_not_expressible",
+        f"a DCP group of {sizes.dcp} ranks reaches over attention TP groups of {sizes.attn_tp}: the scenario "
+        "has none, and its room for K/V is that without DCP",
+        "read the group dcp; for the room choose a --dcp-size that divides attention TP",
+    )
 
 
 _INTERLEAVE = Note(
@@ -174,9 +198,9 @@ def _stages(request: Request, pp: int) -> tuple[dict[str, object], list[Note]]:
         note = Note(
             "stage_layers_given",
             f"SGLANG_PP_LAYER_PARTITION gives the {pp} stages {shown} layers",
-            "add --model to see them in the scenario" if layers is None else "drop it for an even split",
+            "drop it for an even split",
         )
-        return ({"stage_layers": stages} if layers is not None else {}), [note]
+        return {"stage_layers": stages}, [note]
     if layers is None or layers % pp == 0:
         return {}, []
     longer = layers % pp

@@ -28,6 +28,7 @@ from tracer.frameworks.torchtitan.checks import (
     check_experts,
     check_world,
 )
+from tracer.frameworks.torchtitan.stages import stage_plan, written_stages
 from tracer.scenario.plan import KvExchange, PromptCut, Sp
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def read(request: Request) -> Reading:
     if region % (etp * ep) or etp not in (1, tp):
         raise Refusal(ETP, f"expert_tensor_parallel_degree ({etp}) must be 1 or tp ({tp}), and ep * etp fit")
     check_heads(request, TP, tp, "n_heads ({heads}) must be divisible by tensor_parallel_degree ({tp})")
+    stages, staged = stage_plan(request, pp)
     dense = grid(tp=tp, cp=cp, dp_shard=shard, dp_replicate=replicate, pp=pp)
     sparse = grid(etp=etp, ep=ep, efsdp=region // (ep * etp), dp_replicate=replicate, pp=pp)
     expert = View(sparse, {"etp": ("etp",), "ep": ("ep",), "edp": ("efsdp", "dp_replicate")})
@@ -67,9 +69,10 @@ def read(request: Request) -> Reading:
         # models/common/moe_sharding.py reduces w2's partial sums to the block's layout by themselves.
         _plan(request, tp=tp, etp=etp, ep=ep)
         | shared_expert(request, tp, "own")
-        | _sharding(request, replicate=replicate, shard=shard * cp, pp=pp),
+        | _sharding(request, replicate=replicate, shard=shard * cp, pp=pp)
+        | stages,
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
-        tuple(_notes(request, dense, expert.walk("ep"), ep)),
+        (*_notes(request, dense, expert.walk("ep"), ep), *staged),
     )
 
 
@@ -79,6 +82,7 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words = [word for key, size in sizes.items() for word in (f"--parallelism.{key}", str(size))]
     if plan.sp is not Sp.MEGATRON:
         words.append("--parallelism.no-enable_sequence_parallel")
+    words += written_stages(plan) if mesh.stages > 1 else []
     if mesh.cp > 1:
         way = "allgather" if plan.kv_exchange is KvExchange.ALL_GATHER else "alltoall"
         balancer = "headtail" if plan.landing is PromptCut.ZIGZAG else "none"

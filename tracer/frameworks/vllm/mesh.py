@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
+    check_fp8_blocks,
     ep_all_reduce,
     experts_unknown,
     node_notes,
@@ -36,6 +37,7 @@ from tracer.frameworks.vllm.flags import (
     REMOVED_BACKENDS,
     SPLIT_BACKENDS,
 )
+from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract, DispatchMode
 
 if TYPE_CHECKING:
@@ -52,8 +54,14 @@ class _Sizes:
     pp: int
     dp: int
     dcp: int
+    interleave: int
     external: int
     ep_on: bool
+
+    @property
+    def tp_dcp(self) -> int:
+        """DCP ranks within a TP group; where there is PCP, its ranks are the rest of a DCP group."""
+        return self.dcp if self.pcp == 1 else max(1, self.dcp // self.pcp)
 
 
 def read(request: Request) -> Reading:
@@ -65,6 +73,7 @@ def read(request: Request) -> Reading:
     check_flags(request)
     check_attention(request)
     sizes, notes = _sizes(request)
+    check_fp8_blocks(request, TP, _fp8_slices(sizes))
     ranks = grid(tp=sizes.tp, pcp=sizes.pcp, pp=sizes.pp, dp=sizes.dp, external_dp=sizes.external)
     flat = ("tp", "pcp", "dp")
     experts = {"etp": () if sizes.ep_on else flat, "ep": flat if sizes.ep_on else (), "edp": ("external_dp",)}
@@ -83,13 +92,21 @@ def read(request: Request) -> Reading:
     )
 
 
+def _fp8_slices(sizes: _Sizes) -> list[tuple[WeightPart, int]]:
+    """How many ranks cut each FFN: TP, and without EP every rank of a stage the experts."""
+    experts = [] if sizes.ep_on else [(WeightPart.EXPERTS, sizes.tp * sizes.pcp * sizes.dp)]
+    return [(WeightPart.DENSE, sizes.tp), *experts]
+
+
 def write(mesh: Mesh, plan: Plan) -> list[str]:
     """VLLM's flags for a mesh: EP is every rank of a stage, or off."""
     words = ["-tp", str(mesh.tp)]
     words += ["-pcp", str(mesh.cp)] if mesh.cp > 1 else []
     words += ["-pp", str(mesh.stages)] if mesh.stages > 1 else []
     words += ["-dp", str(mesh.dp)] if mesh.dp > 1 else []
-    words += ["-dcp", str(plan.dcp)] if plan.dcp > 1 else []
+    if plan.dcp > 1:
+        words += ["-dcp", str(plan.dcp * mesh.cp)]
+        words += ["--dcp-kv-cache-interleave-size", str(plan.dcp_interleave)] * (plan.dcp_interleave > 1)
     words += ["--enable-expert-parallel"] if mesh.ep > 1 else []
     if mesh.ep > 1 and plan.contract is Contract.EP:
         slow = plan.dispatch is DispatchMode.LOW_LATENCY
@@ -115,7 +132,19 @@ def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
             )
         else:
             notes.append(_idle(world, gpus))
-    return _Sizes(tp, pcp, pp, dp, settings.size(DCP), external, settings.on(EP)), notes
+    dcp, interleave = settings.size(DCP), settings.size("dcp_kv_cache_interleave_size")
+    if pcp > 1 and dcp == 1:
+        notes.append(_pcp_copies(pcp))
+    return _Sizes(tp, pcp, pp, dp, dcp, interleave, external, settings.on(EP)), notes
+
+
+def _pcp_copies(pcp: int) -> Note:
+    return Note(
+        "pcp_copies_kv",
+        f"PCP {pcp} without DCP keeps a whole copy of the K/V on each PCP rank; the scenario shares it over "
+        f"them, so its room for K/V is up to {pcp} times what this launch has",
+        f"add -dcp {pcp}, which shares the K/V over the PCP ranks",
+    )
 
 
 def _external(world: int, gpus: int, copies: int) -> Note:
@@ -199,6 +228,8 @@ def _plan(sizes: _Sizes, backend: str) -> tuple[dict[str, object], list[Note]]:
         "kv_exchange": "all_gather",
         "embedding": "vocab_parallel",
     }
+    if sizes.tp_dcp > 1:
+        plan |= {"dcp": sizes.tp_dcp, "dcp_interleave": sizes.interleave}
     if sizes.dp == 1 and sizes.pcp == 1 and not sizes.ep_on:
         return plan | {"contract": "tp"}, []
     if not _uses_all2all(sizes, backend):
@@ -230,21 +261,24 @@ def _stages(request: Request, pp: int) -> dict[str, object]:
     """
     layers = request.model.layers if request.model is not None else None
     given = request.env.get("VLLM_PP_LAYER_PARTITION", "")
-    if layers is None or pp == 1 or pp > layers:
+    if pp == 1:
+        return {}
+    if given:
+        words = given.split(",")
+        stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
+        if len(stages) != len(words) or len(stages) != pp or sum(stages) != (layers or sum(stages)):
+            raise Refusal(
+                PP,
+                f"partitions {given!r} (VLLM_PP_LAYER_PARTITION) do not match pp_size={pp} and "
+                f"num_hidden_layers={layers or 'of the model'}",
+                otherwise="mend VLLM_PP_LAYER_PARTITION, or drop it",
+            )
+        return {"stage_layers": stages}
+    if layers is None or pp > layers:
         return {}
     stages = [layers // pp] * pp
     for place in range(2, layers % pp + 2):
         stages[-place] += 1
-    if given:
-        words = given.split(",")
-        stages = [int(word) for word in words if word.strip().isdecimal() and len(word) < 8]
-        if len(stages) != len(words) or len(stages) != pp or sum(stages) != layers:
-            raise Refusal(
-                PP,
-                f"partitions {given!r} (VLLM_PP_LAYER_PARTITION) do not match pp_size={pp} and "
-                f"num_hidden_layers={layers}",
-                otherwise="mend VLLM_PP_LAYER_PARTITION, or drop it",
-            )
     return {"stage_layers": stages}
 
 

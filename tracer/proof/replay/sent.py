@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
-from tracer.scenario.plan import Contract, DispatchMode
+from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.trip.hop import HopKind, Part
 from tracer.trip.hops.heads import head_slice
 
@@ -110,6 +110,8 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
     if kind is HopKind.HEADS_SCATTER:
         query = head_slice(scenario).query
         return query * BYTES[dtype.activations] + (elements - query) * BYTES[dtype.kv]
+    if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
+        return elements * BYTES[dtype.gathered]
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,

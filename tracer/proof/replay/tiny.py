@@ -24,14 +24,16 @@ LEAST_PROMPT = 4
 def shrink(scenario: Scenario) -> Scenario:
     """The scenario with small widths; what cuts and counts the trip stays: mesh, experts, top-k, groups.
 
-    Models of more than 8 layers keep 4 (or one per stage) with each kind of layer among them; batches of
+    Models of more than 8 layers keep 4 (or one per chunk) with each kind of layer among them; batches of
     more than 256 rows get shorter prompts, and the token then followed is the first on the same GPU.
     """
     model = _shrink_model(scenario)
     same_layers = model.layers == scenario.model.layers
     changes: dict[str, Any] = {
         "model": model,
-        "plan": scenario.plan if same_layers else replace(scenario.plan, stage_layers=None),
+        "plan": scenario.plan
+        if same_layers
+        else replace(scenario.plan, stage_layers=None, chunk_layers=None),
         "picks": _still_moe(model, scenario.picks) if same_layers else (),
         "layer_placements": _still_moe(model, scenario.layer_placements) if same_layers else (),
         "token": _shrink_token(scenario),
@@ -106,10 +108,10 @@ def _latent_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
 
 def _layers(scenario: Scenario) -> dict[str, Any]:
     """Number and kinds of layers; both kinds stay where the model has both."""
-    model, stages = scenario.model, scenario.mesh.stages
+    model, parts = scenario.model, scenario.mesh.stages * scenario.plan.chunks
     if model.layers <= MOST_LAYERS:
         return {}
-    layers = min(model.layers, max(FEW_LAYERS, stages))
+    layers = min(model.layers, max(FEW_LAYERS, parts))
     if isinstance(model.dense_layers, int):
         all_dense = model.dense_layers == model.layers
         dense: int | tuple[int, ...] = layers if all_dense else min(model.dense_layers, 1)

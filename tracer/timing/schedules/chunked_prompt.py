@@ -11,6 +11,7 @@ from tracer.timing.basis import Rates
 from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
+from tracer.timing.schedules.virtual_stages import run_chunks
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
@@ -46,5 +47,9 @@ def chunked_prompt(
         pass_time(scenario, hardware, batch=each, links=links, rates=rates, like=first) for each in batches
     ]
     times = [first, *rest]
-    table = np.array([each.stage_seconds for each in times]).T
-    return run_pipeline(table, max(each.send_seconds for each in times))
+    table = np.array([each.chunk_seconds for each in times]).T
+    send = max(each.send_seconds for each in times)
+    stage_of = tuple(piece.stage for piece in scenario.chunks)
+    if len(stage_of) == scenario.mesh.stages:
+        return run_pipeline(table, send)
+    return run_chunks(table, stage_of, send)

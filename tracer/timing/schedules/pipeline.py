@@ -16,20 +16,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Start and seconds of each stage's work on each micro-batch, ``[stages, micro-batches]`` float64."""
+    """Start and seconds of each chunk's work on each micro-batch, ``[chunks, micro-batches]`` float64.
+
+    ``stage_of`` is the stage of each chunk; without virtual stages chunk n is stage n.
+    """
 
     start: NDArray[np.float64]
     seconds: NDArray[np.float64]
+    stage_of: tuple[int, ...]
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return max(self.stage_of) + 1
+
+    @property
+    def chunks(self) -> int:
+        """Chunks a stage; 1 without virtual stages."""
+        return len(self.stage_of) // self.stages
+
+    @property
+    def micro_batches(self) -> int:
+        """Number of micro-batches."""
+        return int(self.start.shape[1])
+
+    @property
+    def closed_bubble(self) -> float | None:
+        """(S - 1)/(M·v + S - 1), even times and free sends; None for stages that go there and back."""
+        in_turn = all(stage == chunk % self.stages for chunk, stage in enumerate(self.stage_of))
+        return pipeline_bubble(self.stages, self.micro_batches, self.chunks) if in_turn else None
 
     @property
     def makespan(self) -> float:
-        """Seconds until the last stage has done the last micro-batch."""
-        return float(self.start[-1, -1] + self.seconds[-1, -1])
+        """Seconds until all work is done."""
+        return float((self.start + self.seconds).max())
 
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time from the first start to the last end."""
-        share: float = 1.0 - float(self.seconds.sum()) / (self.makespan * self.start.shape[0])
+        share: float = 1.0 - float(self.seconds.sum()) / (self.makespan * self.stages)
         return share
 
 
@@ -56,14 +81,14 @@ def run_pipeline(
     Raises:
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
-    table = _table(seconds)
+    table = check_table(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros_like(table)
     arrived = np.zeros(table.shape[1])
     for stage in range(table.shape[0]):
         start[stage] = _in_order(arrived, table[stage])
         arrived = start[stage] + table[stage] + send
-    return Pipeline(start, table)
+    return Pipeline(start, table, tuple(range(len(table))))
 
 
 def _in_order(ready: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,7 +101,12 @@ def _in_order(ready: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArr
     return starts
 
 
-def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def check_table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """A table of seconds that is not empty and all above 0.
+
+    Raises:
+        ConfigError: otherwise.
+    """
     try:
         table = np.asarray(seconds, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -92,14 +122,18 @@ def _table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[
     return table
 
 
-def pipeline_bubble(stages: int, micro_batches: int) -> float:
-    """Idle share with equal times and free sends: (S - 1) / (M + S - 1) (GPipe, arXiv 1811.06965).
+def pipeline_bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
+    """Idle share with equal times and free sends: (S - 1) / (M·v + S - 1), v chunks a stage.
 
-    >>> pipeline_bubble(4, 12)
-    0.2
+    GPipe, arXiv 1811.06965, section 2.3; interleaved, arXiv 2104.04473, section 2.2: the same idle time
+    over v times as many turns, M a multiple of S.
+
+    >>> pipeline_bubble(4, 12), pipeline_bubble(4, 12, 2)
+    (0.2, 0.1111111111111111)
 
     Raises:
         ConfigError: for counts below 1.
     """
     check_stages(stages)
-    return (stages - 1) / (whole_number("pipeline.micro_batches", micro_batches) + stages - 1)
+    turns = whole_number("pipeline.micro_batches", micro_batches) * whole_number("pipeline.chunks", chunks)
+    return (stages - 1) / (turns + stages - 1)

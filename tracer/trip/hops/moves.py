@@ -41,6 +41,17 @@ def row_bytes(scenario: Scenario) -> int:
     return scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
 
 
+def gathered_row_bytes(scenario: Scenario) -> int:
+    """Bytes of the row as an all-gather over TP carries it.
+
+    With SP it feeds a split matmul, in ``dtype.tp_gather``; after a dispatch that was split before, it hands
+    the experts' output on, as activations.
+    """
+    if scenario.plan.sp is not Sp.MEGATRON:
+        return row_bytes(scenario)
+    return scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.gathered]
+
+
 def tp_ranks(scenario: Scenario, home: int) -> list[int]:
     """The TP group of a rank, by tp coordinate."""
     grid = scenario.mesh.dense

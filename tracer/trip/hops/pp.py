@@ -1,4 +1,4 @@
-"""The landing on the home rank, and the send to the next pipeline stage.
+"""The landing on the home rank, and the send to the stage with the next layers.
 
 The load balancer, the CP cut and the SP cut put the token on its home rank; ``pp_send`` moves its row to the
 same place of the next stage.
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def pp_send(scenario: Scenario, where: Where) -> Hop:
-    """Every rank that holds the row sends it to its twin in the next stage (without SP, tp copies)."""
+    """Every rank that holds the row sends it to its twin in ``where.to_stage`` (without SP, tp copies)."""
     size = row_bytes(scenario)
     transfers = [
-        send(scenario, rank, scenario.mesh.moved(rank, "pp", where.stage + 1), size, Role.ROW)
+        send(scenario, rank, scenario.mesh.moved(rank, "pp", where.to_stage), size, Role.ROW)
         for rank in row_holders(scenario, where.home)
     ]
     return make_hop(HopKind.PP_SEND, where, transfers)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.dtype import BYTES
 from tracer.trip.hop import Hop, HopKind, Role, Where
-from tracer.trip.hops.moves import gather_sum, make_hop, row_bytes, send, spread, tp_ranks
+from tracer.trip.hops.moves import gather_sum, gathered_row_bytes, make_hop, row_bytes, send, spread, tp_ranks
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def all_gather(scenario: Scenario, where: Where) -> Hop:
     """The home rank's row ``[hidden]`` reaches each TP peer."""
-    return make_hop(HopKind.ALL_GATHER, where, spread(scenario, where.home, row_bytes(scenario), Role.ROW))
+    size = gathered_row_bytes(scenario)
+    return make_hop(HopKind.ALL_GATHER, where, spread(scenario, where.home, size, Role.ROW))
 
 
 def all_reduce(scenario: Scenario, where: Where) -> Hop:

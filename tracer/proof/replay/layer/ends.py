@@ -58,10 +58,12 @@ def _look_up(run: Run, gpu: Gpu, ids: IntArray) -> FloatArray:
     return np.where(inside[:, None], table[np.where(inside, here, 0)], 0.0)
 
 
-def pass_on(run: Run, layer: int) -> None:
-    """Pipeline send after a stage's last layer: ``hidden`` rows move to the next stage."""
+def pass_on(run: Run, layer: int, stage: int) -> None:
+    """Pipeline send after a chunk's last layer: ``hidden`` rows leave for the next layer's stage."""
     run.hop(layer, Part.PIPELINE, (HopKind.PP_SEND,), "hidden")
-    run.drop(layer, "hidden")
+    run.machine.note_memory()
+    for gpu in run.stage_gpus(stage):
+        gpu.rows.pop("hidden", None)
 
 
 def lm_head(run: Run) -> None:
@@ -72,12 +74,12 @@ def lm_head(run: Run) -> None:
     layer = run.scenario.model.layers
     wanted = run.batch.ids[run.batch.to_head]
     gathers = gather_unit(run, layer, Part.HEAD)
-    for gpu in run.gpus_of_layer(layer):
+    for gpu in run.stage_gpus(run.scenario.head_stage):
         hidden = gpu.held("hidden").kept(np.isin(gpu.held("hidden").keys, wanted))
         run.put(gpu, "final", hidden.keys, rms_norm(hidden.values, gpu.weights["norm"]))
     run.hop(layer, Part.HEAD, (HopKind.HEAD_COPY,), "final")
     world = run.scenario.mesh.world_size
-    for gpu in run.gpus_of_layer(layer):
+    for gpu in run.stage_gpus(run.scenario.head_stage):
         final = gpu.held("final")
         run.put(gpu, "logits", final.keys * world + gpu.rank, final.values @ gpu.weights["head"].T)
     note_gathers(run, layer, Part.HEAD, gathers)
@@ -100,7 +102,7 @@ def _gather_logits(run: Run, layer: int) -> None:
 def _put_in_order(run: Run, layer: int, wanted: IntArray) -> None:
     """Each home joins its group's parts of the vocabulary and cuts the padding off."""
     world, vocab = run.scenario.mesh.world_size, run.scenario.model.need("vocab", "cut the logits")
-    for gpu in run.gpus_of_layer(layer):
+    for gpu in run.stage_gpus(run.scenario.head_stage):
         ids = np.intersect1d(run.home_rows(gpu), wanted)
         group = list(run.scenario.mesh.dense.group(gpu.rank, "tp"))
         parts = [gpu.at("logits", ids * world + rank) for rank in group]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.proof.replay.layer.attention import attention_block
@@ -13,7 +14,6 @@ from tracer.proof.replay.layer.experts import dense_block
 from tracer.proof.replay.layer.moe import moe_block
 from tracer.proof.replay.layer.rows import MissingRowError
 from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
-from tracer.proof.replay.layer.shards import stage_layers
 from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     scenario = run.scenario
     with _at("embedding"):
         land_and_embed(run)
-    for stage in range(scenario.mesh.stages):
-        layers = stage_layers(scenario, stage)
-        for layer in layers:
+    ends = [chunk.stage for chunk in scenario.chunks[1:]]
+    for chunk, onward in zip_longest(scenario.chunks, ends):
+        for layer in chunk.layers:
             with _at(f"layer {layer} attention"):
                 gathers = gather_unit(run, layer, Part.ATTENTION)
                 attend(run, layer)
@@ -54,9 +54,9 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)
                 note_gathers(run, layer, Part.ATTENTION, gathers)
-        if stage + 1 < scenario.mesh.stages:
-            with _at(f"pipeline send after layer {layers[-1]}"):
-                pass_on(run, layers[-1])
+        if onward not in (None, chunk.stage):
+            with _at(f"pipeline send after layer {chunk.layers.stop - 1}"):
+                pass_on(run, chunk.layers.stop - 1, chunk.stage)
     with _at("LM head"):
         lm_head(run)
 

@@ -50,18 +50,13 @@ def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
     if stage == 0:
         split = scenario.plan.embedding is Embedding.VOCAB_PARALLEL
         held["embed"] = cut_vocabulary(checkpoint["embed"], tp, size) if split else checkpoint["embed"]
-    if stage == mesh.stages - 1:
+    if stage == scenario.head_stage:
         held["head"] = cut_vocabulary(checkpoint["head"], tp, size)
         held["norm"] = checkpoint["norm"]
-    for layer in stage_layers(scenario, stage):
+    for layer in scenario.layers_of(stage):
         whole = {name: value for name, value in checkpoint.items() if name.startswith(f"{layer}.")}
         held |= _layer_shard(scenario, layer, whole, rank)
     return held
-
-
-def stage_layers(scenario: Scenario, stage: int) -> range:
-    """Layers of a stage, numbered from 1."""
-    return scenario.layers_of(stage)
 
 
 def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Checkpoint:
