@@ -111,7 +111,7 @@ def test_rows_and_kv_of_the_prompt_are_where_it_lands(scenario: Scenario) -> Non
         kept = [position for cp in sharers for other in range(tp) for position in table[cp, other]]
         own = table[at["cp"], at["tp"]] if whole.plan.sp == "megatron" else of_share
         if not held.share.layers.count:
-            kept = []
+            of_share, kept = [], []
         assert [p for run in held.kv_positions for p in run] == kept
         assert [p for run in held.rows for p in run] == ([] if whole.decodes else own)
         turns = [other for other in range(tp) if other // whole.plan.dcp == at["tp"] // whole.plan.dcp]

@@ -102,6 +102,7 @@ VALUES = {
     "context_parallel_rotate_method": ("alltoall",),
     "spmd_backend": ("full_dtensor",),
     "context_parallel_load_balancer": ("ptrr",),
+    "fsdp_reshard_after_forward": ("always", "never"),
     "zero_stage": ("1", "2", "3"),
     "distributed_type": ("FSDP", "MEGATRON_LM", "DEEPSPEED"),
 }
@@ -110,6 +111,8 @@ BESIDE = {
     "model_flavor": "--model.name llama3",
     "tokenizer_type": "--vocab-size 1024",
     "dp_shard_size": "--use-fsdp",
+    "use_megatron_fsdp": "--data-parallel-sharding-strategy optim_grads_params",
+    "data_parallel_sharding_strategy": "--use-megatron-fsdp",
 }
 """Flags that others must stand beside."""
 REFUSED = "refused"
@@ -120,7 +123,6 @@ PENDING: dict[tuple[str, str], str] = {
     ("vllm", "dcp_comm_backend"): "decode context parallelism",
     ("vllm", "dcp_kv_cache_interleave_size"): "decode context parallelism",
     ("tensorrt-llm", "moe_config"): "slots of the load balancer",
-    ("deepspeed", "zero_stage"): "states in shards",
 }
 """Flags that change nothing yet, each with what will give them their meaning."""
 

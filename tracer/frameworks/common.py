@@ -32,6 +32,22 @@ def check_heads(request: Request, dest: str, tp: int, rule: str, heads: int | No
         raise Refusal(dest, rule.format(heads=heads, tp=tp))
 
 
+def shared_expert(request: Request, tp: int, word: str) -> dict[str, object]:
+    """The plan's key for a shared expert under TP, where there is TP and the model may have one."""
+    has_none = request.model is not None and not request.model.shared_experts
+    return {} if tp == 1 or has_none else {"shared_tp": word}
+
+
+def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str, object]:
+    """The plan's keys for weights in ``shards`` pieces, ``copies`` times (1: FSDP, more: HSDP)."""
+    if shards == 1:
+        return {}
+    kept: dict[str, object] = {"weight_keep": True} if keep else {}
+    if copies == 1:
+        return {"weight_shard": "fsdp"} | kept
+    return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
+
+
 def check_fp8_blocks(request: Request, dest: str, slices: Iterable[tuple[WeightPart, int]]) -> None:
     """Refuse slices of block-FP8 FFNs that cut a block of 128, in the words of vLLM and SGLang.
 
@@ -59,22 +75,6 @@ def check_fp8_blocks(request: Request, dest: str, slices: Iterable[tuple[WeightP
                 f"{named} = {each} is not divisible by weight quantization block_n = {FP8_BLOCK} "
                 f"({part}: {width} / {parts})",
             )
-
-
-def shared_expert(request: Request, tp: int, word: str) -> dict[str, object]:
-    """The plan's key for a shared expert under TP, where there is TP and the model may have one."""
-    has_none = request.model is not None and not request.model.shared_experts
-    return {} if tp == 1 or has_none else {"shared_tp": word}
-
-
-def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str, object]:
-    """The plan's keys for weights in ``shards`` pieces, ``copies`` times (1: FSDP, more: HSDP)."""
-    if shards == 1:
-        return {}
-    kept: dict[str, object] = {"weight_keep": True} if keep else {}
-    if copies == 1:
-        return {"weight_shard": "fsdp"} | kept
-    return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
 
 
 def linear(

@@ -156,8 +156,8 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
 
 def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
     """Causal attention of the rank's CP rank; none where its stage has no layers."""
-    cp = scenario.mesh.dense.coordinate(rank, "cp")
-    work = rank_work(scenario.landing, cp, scenario.plan.head_parts(scenario.mesh.cp))
+    cp, parts = scenario.mesh.dense.coordinate(rank, "cp"), scenario.plan.head_parts(scenario.mesh.cp)
+    work = rank_work(scenario.landing, cp, parts)
     if layers:
         return work
     return replace(work, runs=(), chunks=(), units=0, pairs=0, padding_pairs=0, of_mean=0.0)

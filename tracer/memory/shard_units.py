@@ -74,7 +74,7 @@ def shard_unit(scenario: Scenario, rank: int, kind: UnitKind, layer: int = 0) ->
 def _layers_of(scenario: Scenario, kind: UnitKind, layer: int) -> StageLayers:
     """Layers that hold nothing but the unit's."""
     if kind in (UnitKind.EMBEDDING, UnitKind.HEAD):
-        return no_layer(scenario, has_head=kind is UnitKind.HEAD)
+        return no_layer(has_head=kind is UnitKind.HEAD)
     return one_layer(scenario, layer)
 
 

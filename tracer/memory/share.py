@@ -66,26 +66,25 @@ def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
 
 def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     """One stage's layers."""
-    head = stage == scenario.head_stage
-    return _counted(scenario, stage, scenario.stage_runs[stage], has_head=head)
+    has_head = stage == scenario.head_stage
+    return _of_runs(scenario, stage, scenario.stage_runs[stage], has_head=has_head)
 
 
 def one_layer(scenario: Scenario, layer: int) -> StageLayers:
     """A layer, counted from 1, without the embedding and the head that its stage may have."""
-    return _counted(scenario, _NO_END, (range(layer, layer + 1),), has_head=False)
+    return _of_runs(scenario, _NO_END, (range(layer, layer + 1),), has_head=False)
 
 
-def no_layer(scenario: Scenario, *, has_head: bool) -> StageLayers:
+def no_layer(*, has_head: bool) -> StageLayers:
     """The embedding alone, or the last norm and the head."""
-    return _counted(scenario, _NO_END if has_head else 0, (), has_head=has_head)
+    return StageLayers(_NO_END if has_head else 0, (), 0, 0, None, (), has_head)
 
 
 _NO_END = -1
 """A stage that is not the first, which has the embedding."""
 
 
-def _counted(scenario: Scenario, stage: int, runs: tuple[range, ...], *, has_head: bool) -> StageLayers:
-    """Runs of layers counted by kind."""
+def _of_runs(scenario: Scenario, stage: int, runs: tuple[range, ...], *, has_head: bool) -> StageLayers:
     model = scenario.model
     dense = sum(_dense_between(model, run.start, run.stop - 1) for run in runs)
     moe = sum(map(len, runs)) - dense

@@ -39,7 +39,7 @@ def gather_lines(scenario: Scenario) -> list[AxisTraffic]:
                 if model.is_moe(layer)
                 else 0
             )
-    first, last = mesh.rank_in_stage(0, 0), mesh.rank_in_stage(mesh.stages - 1, 0)
+    first, last = mesh.rank_in_stage(0, 0), mesh.rank_in_stage(scenario.head_stage, 0)
     ends = [
         shard_unit(scenario, first, UnitKind.EMBEDDING).gathered_bytes,
         shard_unit(scenario, last, UnitKind.HEAD).gathered_bytes,

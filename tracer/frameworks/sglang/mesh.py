@@ -157,6 +157,14 @@ def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]
     return plan | {"contract": "ag_rs"}, notes
 
 
+def _shared_tp(sizes: Sizes) -> str:
+    """All-to-all back ends replicate a shared expert (``_shared_expert_use_tp1``).
+
+    Else it is sliced, and one all-reduce sums it with the routed experts.
+    """
+    return "whole" if sizes.backend not in ("none", "") or sizes.dwdp > 1 else "merged"
+
+
 def _dcp_beyond_tp(sizes: Sizes) -> Note:
     return Note(
         "dcp_not_expressible",
@@ -164,14 +172,6 @@ def _dcp_beyond_tp(sizes: Sizes) -> Note:
         "has none, and its room for K/V is that without DCP",
         "read the group dcp; for the room choose a --dcp-size that divides attention TP",
     )
-
-
-def _shared_tp(sizes: Sizes) -> str:
-    """All-to-all back ends replicate a shared expert (``_shared_expert_use_tp1``).
-
-    Else it is sliced, and one all-reduce sums it with the routed experts.
-    """
-    return "whole" if sizes.backend not in ("none", "") or sizes.dwdp > 1 else "merged"
 
 
 _INTERLEAVE = Note(

@@ -107,11 +107,11 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
-    if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
-        return elements * BYTES[dtype.gathered]
     if kind is HopKind.HEADS_SCATTER:
         query = head_slice(scenario).query
         return query * BYTES[dtype.activations] + (elements - query) * BYTES[dtype.kv]
+    if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
+        return elements * BYTES[dtype.gathered]
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,

@@ -57,7 +57,10 @@ def _unit_of(name: str) -> str:
 def gather_unit(run: Run, layer: int, part: Part) -> list[Halt]:
     """Every GPU of the stage puts a unit together from the pieces of its group; the rows' stops for it."""
     unit = f"{0 if part in (Part.EMBEDDING, Part.HEAD) else layer}.{part}"
-    gpus = run.stage_gpus(0) if layer == 0 else run.gpus_of_layer(layer)
+    stage = run.scenario.head_stage if part is Part.HEAD else None
+    if layer == 0:
+        stage = 0
+    gpus = run.gpus_of_layer(layer) if stage is None else run.stage_gpus(stage)
     for gpu in gpus:
         shapes = gpu.unit_shapes.get(unit, {})
         if not shapes:
