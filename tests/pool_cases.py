@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
-from strategies import decode_options, meshes, models
+from strategies import decode_options, meshes, models, sharers_of_heads
 
 import tracer
 from tracer.scenario.scenario import Scenario
@@ -20,14 +20,20 @@ def deployments(draw: st.DrawFn, phase: str, prompt: int, model: Table | None = 
     layers = model["layers"] if model else draw(st.integers(1, 5))
     mesh = draw(meshes(layers, ["ag_rs"]))
     mesh = {key: value for key, value in mesh.items() if key not in ("ep", "etp", "contract", "edp")}
+    if phase == "decode" and mesh.get("kv_exchange") == "hierarchical":
+        mesh["kv_exchange"] = "ulysses"
+        del mesh["cp_inner"]
     if model is None:
-        model = dict(draw(models(layers, mesh.get("tp", 1))))
+        model = dict(draw(models(layers, mesh.get("tp", 1), sharers_of_heads(mesh))))
         for key in ("experts", "expert_hidden", "shared_experts", "shared_hidden", "dense_layers"):
             model.pop(key, None)
     else:
         tp, kv = mesh.get("tp", 1), model["kv_heads"]
         assume(model["heads"] % tp == 0)
         assume("kv_lora_rank" in model or (tp % kv if kv < tp else kv % tp) == 0)
+        own, sharers = max(1, kv // tp), sharers_of_heads(mesh)
+        assume(model["heads"] // tp % sharers == 0)
+        assume((sharers % own if own < sharers else own % sharers) == 0)
     mesh.update(draw(decode_options(mesh, model)))
     token: Table = {"prompt": prompt, "replica": draw(st.integers(0, mesh.get("dp", 1) - 1))}
     if phase == "decode":
@@ -40,7 +46,10 @@ def pools(draw: st.DrawFn) -> tuple[Table, Table]:
     """A prefill and a decode deployment of one model and one request."""
     prompt = draw(st.integers(1, 50))
     first = draw(deployments("prefill", prompt))
-    return first, draw(deployments("decode", prompt, first["model"]))
+    second = draw(deployments("decode", prompt, first["model"]))
+    if "kv_lora_rank" in first["model"]:  # a latent in one pool cannot become heads in the other
+        assume((sharers_of_heads(first["mesh"]) > 1) == (sharers_of_heads(second["mesh"]) > 1))
+    return first, second
 
 
 def decode_pool(prompt: int = 64, **mesh: int) -> Scenario:

@@ -92,12 +92,18 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
             mesh["edp"] = stage // (ep * etp)
     _choose(draw, mesh, "expert_order", ["etp-ep-edp", *EXPERT_ORDERS])
     _choose(draw, mesh, "sp", SP)
-    _choose(draw, mesh, "kv_exchange", ["ring", "all_gather"])
+    exchange = _choose(draw, mesh, "kv_exchange", ["ring", "all_gather", "ulysses", "hierarchical"])
+    if exchange == "hierarchical":
+        mesh["cp_inner"] = draw(st.sampled_from(divisors(sizes["cp"])), label="cp_inner")
     _choose(draw, mesh, "dispatch", ["high_throughput", "high_throughput", "low_latency"])
     _choose(draw, mesh, "tp_algo", ["direct", "ring"])
     _choose(draw, mesh, "embedding", ["replicated", "vocab_parallel"])
     _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
-    _choose(draw, mesh, "shared_tp", [False, True])
+    merges = contract == "tp" or (contract == "ag_rs" and mesh.get("ep", 1) * mesh.get("etp", 1) == stage)
+    _choose(draw, mesh, "shared_tp", [False, True, "own", *(["merged"] if merges else [])])
+    if mesh.get("shared_tp") in (True, "own"):
+        _choose(draw, mesh, "shared_overlap", [False, True])
+    _shards(draw, mesh, sizes, stage)
     if draw(st.booleans(), label="dense_tp=1"):
         mesh["dense_tp"] = 1
     if draw(st.sampled_from([False, False, True]), label="virtual stages"):
@@ -107,6 +113,22 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
         edges = [0, *sorted(cuts), layers]
         mesh["stage_layers"] = [high - low for low, high in pairwise(edges)]
     return mesh
+
+
+def _shards(draw: st.DrawFn, mesh: Scenario, sizes: dict[str, int], stage: int) -> None:
+    """Weights in pieces, now and then: over all of dp and cp, or over a part that experts can follow."""
+    if mesh.get("contract") == "dwdp" or draw(st.integers(0, 2), label="sharded weights"):
+        return
+    kind = _choose(draw, mesh, "weight_shard", ["none", "fsdp", "zero3", "zero1", "hsdp"])
+    if kind == "hsdp":
+        ranks, edp = sizes["dp"] * sizes["cp"], stage // (mesh.get("ep", 1) * mesh.get("etp", 1))
+        able = [n for n in divisors(ranks) if mesh.get("contract") == "tp" or edp % (ranks // n) == 0]
+        mesh["weight_shard_size"] = draw(st.sampled_from(able), label="weight_shard_size")
+
+
+def sharers_of_heads(mesh: Scenario) -> int:
+    """CP ranks that divide a token's heads among them."""
+    return int({"ulysses": mesh.get("cp", 1)}.get(mesh.get("kv_exchange", "ring"), mesh.get("cp_inner", 1)))
 
 
 @st.composite
@@ -126,18 +148,22 @@ def virtual_stages(draw: st.DrawFn, layers: int, pp: int) -> Scenario:
 
 
 @st.composite
-def models(draw: st.DrawFn, layers: int, tp: int) -> Scenario:
-    """Attention that tp can split (MLA, GQA, replicated K/V heads), dense or MoE layers; no experts yet."""
+def models(draw: st.DrawFn, layers: int, tp: int, sharers: int = 1) -> Scenario:
+    """Attention that tp and sharing CP ranks split (MLA, GQA, copied K/V heads); dense or MoE, no experts."""
     model: Scenario = {"layers": layers}
     model["hidden"] = draw(st.sampled_from([16, 96, 128, 200, 7168]), label="hidden")
     if draw(st.booleans(), label="MLA"):
-        model.update(heads=tp * draw(st.integers(1, 3)), kv_lora_rank=draw(st.sampled_from([16, 512])))
+        model["heads"] = tp * sharers * draw(st.integers(1, 3))
+        model["kv_lora_rank"] = draw(st.sampled_from([16, 512]))
         model.update(qk_rope_head_dim=draw(st.sampled_from([8, 64])), qk_nope_head_dim=16, v_head_dim=16)
         model["kv_heads"] = model["heads"]
     else:
         replicated = [kv for kv in divisors(tp) if kv < tp]
-        kv_heads = draw(st.sampled_from([tp, 2 * tp, 3 * tp, *replicated]), label="kv_heads")
-        model["heads"] = math.lcm(tp, kv_heads) * draw(st.integers(1, 2), label="query heads a K/V head")
+        able = [tp * n for n in sorted({1, 2, 3, sharers}) if n % sharers == 0 or sharers % n == 0]
+        kv_heads = draw(st.sampled_from([*able, *replicated]), label="kv_heads")
+        model["heads"] = math.lcm(tp * sharers, kv_heads) * draw(
+            st.integers(1, 2), label="query heads a K/V head"
+        )
         model["kv_heads"] = kv_heads
         model["head_dim"] = draw(st.sampled_from([4, 128]), label="head_dim")
         _choose(draw, model, "v_head_dim", [None, 6])
@@ -276,6 +302,8 @@ def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario
     added: Scenario = {}
     if draw(st.booleans(), label="relay in decode"):
         added["dispatch"] = "high_throughput"
+    if sharers_of_heads(mesh) > 1:
+        return added
     tp = mesh.get("tp", 1)
     copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
     dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
@@ -308,7 +336,11 @@ def world_size(mesh: Scenario) -> int:
 @st.composite
 def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
     """How many shared experts are served as routed ones: none, or all of them, then as wide as the routed."""
-    if not model.get("shared_experts") or mesh.get("shared_tp") or not draw(st.booleans()):
+    if (
+        not model.get("shared_experts")
+        or mesh.get("shared_tp") not in (None, False, "whole")
+        or not draw(st.booleans())
+    ):
         return 0
     mesh["shared_routed"] = True
     model["shared_hidden"] = model["shared_experts"] * model["expert_hidden"]
@@ -320,7 +352,10 @@ def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase:
     """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
-    model = draw(models(layers, mesh.get("tp", 1)))
+    if phase == "decode" and mesh.get("kv_exchange") == "hierarchical":
+        mesh["kv_exchange"] = "ulysses"
+        del mesh["cp_inner"]
+    model = draw(models(layers, mesh.get("tp", 1), sharers_of_heads(mesh)))
     scenario: Scenario = {"model": model}
     _set_unless(scenario, "phase", phase, "prefill")
     if phase == "decode":

@@ -66,7 +66,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         r"slices experts over tp: it needs ep = 1 and etp = tp = 2",
     ),
     ("mesh.dense_tp", {"mesh": {"dense_tp": 4}}, r"mesh\.dense_tp=4 must be 1 or the mesh's tp = 2"),
-    ("mesh.shared_tp", {"mesh": {"shared_tp": 1}}, r"mesh\.shared_tp=1 must be true or false"),
+    ("mesh.shared_tp", {"mesh": {"shared_tp": 1}}, r"mesh\.shared_tp=1 must be whole, own or merged"),
     ("mesh.stage_layers", {"mesh": {"stage_layers": [5, 4]}}, r"must list 2 stages that add up to 8 layers"),
     (
         "mesh.pp",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.keepers import LATENT, Keepers
 from pool_cases import Table, decode_pool, deployments, pools
-from strategies import few
+from strategies import few, sharers_of_heads
 
 import tracer
 from tracer.errors import ConfigError
@@ -75,7 +75,8 @@ def test_owners_are_the_oracles(table: Table, position: int) -> None:
     for layer in range(1, table["model"]["layers"] + 1):
         found = {held.rank: list(held.heads) or [LATENT] for held in owners.of_layer(layer)}
         assert found == keepers.of(scenario.replica, position, layer)
-    heads = 1 if "kv_lora_rank" in table["model"] else table["model"]["kv_heads"]
+    latent = "kv_lora_rank" in table["model"] and sharers_of_heads(table["mesh"]) == 1
+    heads = 1 if latent else table["model"]["kv_heads"]
     assert owners.copies * heads == sum(
         len(kept) for kept in keepers.of(scenario.replica, position, 1).values()
     )

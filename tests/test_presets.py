@@ -217,7 +217,7 @@ def test_redundant_experts_need_experts() -> None:
         (
             {},
             {"shared_tp": True},
-            r"mesh\.shared_tp=True slices a shared expert that shared_routed sends away",
+            r"mesh\.shared_tp='own' slices a shared expert that shared_routed sends away",
         ),
         ({}, {"shared_routed": 1}, r"mesh\.shared_routed=1 must be true or false"),
     ],

@@ -15,7 +15,8 @@ from draws import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import OracleMesh, OracleWeights, landing_table
-from strategies import scenarios
+from oracle.heads import inner_group
+from strategies import scenarios, sharers_of_heads
 
 import tracer
 from tracer.memory.fits import check_fits
@@ -106,15 +107,17 @@ def test_rows_and_kv_of_the_prompt_are_where_it_lands(scenario: Scenario) -> Non
     for rank in range(0, oracle.world, max(1, oracle.world // 8)):
         at, held = oracle.coordinates[rank], residency_of(whole, rank)
         of_share = [position for other in range(tp) for position in table[at["cp"], other]]
+        sharers = [oracle.coordinates[peer]["cp"] for peer in inner_group(scenario, oracle, rank)]
+        kept = [position for cp in sharers for other in range(tp) for position in table[cp, other]]
         own = table[at["cp"], at["tp"]] if whole.plan.sp == "megatron" else of_share
         if not held.share.layers.count:
-            of_share = []
-        assert [p for run in held.kv_positions for p in run] == of_share
+            kept = []
+        assert [p for run in held.kv_positions for p in run] == kept
         assert [p for run in held.rows for p in run] == ([] if whole.decodes else own)
         turns = [other for other in range(tp) if other // whole.plan.dcp == at["tp"] // whole.plan.dcp]
         shards = [residency_of(whole, oracle.rank_with(rank, tp=other)).kv_kept for other in turns]
-        assert sum(shards) == len(of_share)
-        assert held.work.pairs == sum(position + 1 for position in of_share)
+        assert sum(shards) == len(kept)
+        assert held.work.pairs == sum(position + 1 for position in kept)
 
 
 @QUARTER
@@ -133,7 +136,8 @@ def test_the_fullest_gpu_is_the_fullest_of_all(scenario: Scenario) -> None:
         assert (row.fullest.weight_bytes, row.emptiest.weight_bytes) == (max(sizes), min(sizes))
     # A stage that has the embedding or the head alone keeps no K/V, and limits nobody's.
     tokens = min(held.kv_tokens_that_fit or 0 for held in everyone if held.kv_bytes_per_token)
-    assert fits.tokens_a_replica == whole.mesh.cp * whole.plan.dcp * tokens
+    cp = whole.mesh.cp // sharers_of_heads(scenario.get("mesh", {}))
+    assert fits.tokens_a_replica == cp * whole.plan.dcp * tokens
     assert sum(row.ranks for row in fits.stages) == whole.mesh.world_size
 
 

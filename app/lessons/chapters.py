@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.lessons import costs, experts, prompt, speed, whole
+from app.lessons import costs, experts, prompt, shards, speed, whole
 from app.lessons.lesson import Chapter, live_trip
 from layouts import build_scene
 from tracer.errors import ConfigError, nearest
@@ -30,6 +30,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("decode", "In decode the query travels", whole.decode_lesson),
     Chapter("weights", "Tokens against weights", costs.weights),
     Chapter("when-not", "When weights should stay", speed.when_not),
+    Chapter("weights-trip", "A weight's trip", shards.weights_trip),
     Chapter("real", "A real deployment", experts.real),
     Chapter("islands", "One island, no crossings", costs.nvlink_domains),
     Chapter("cluster", "Which cuts for which cluster", whole.cluster),

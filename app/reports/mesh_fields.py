@@ -73,12 +73,13 @@ def _plan() -> list[Field]:
         _choice("sp", "Sequence parallelism", "where each token lives on one TP rank"),
         _choice("contract", "Experts", "what moves: tokens, sums, all rows, or weights"),
         _choice("dispatch", "Dispatch", "relays, or straight to each expert"),
-        _choice("kv_exchange", "K/V exchange", "round a ring, or straight to each"),
+        _choice("kv_exchange", "K/V exchange", "K/V round a ring, straight, or heads (Ulysses)"),
         _choice("tp_algo", "TP collectives", "straight to each, or round a ring"),
         _choice("landing", "Prompt over CP", "zigzag balances causal work"),
         _choice("chunk_order", "Chunks over stages", "round and round, or to the last stage and back"),
         _choice("embedding", "Embedding", "whole on each GPU, or cut by vocabulary"),
-        Field("mesh.shared_tp", "Shared expert cut over TP", "flag"),
+        _choice("weight_shard", "Sharded weights", "pieces over data parallelism, gathered before use"),
+        _choice("shared_tp", "Shared expert over TP", "whole, sliced with hops of its own, or merged"),
     ]
 
 

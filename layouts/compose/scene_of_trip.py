@@ -20,7 +20,7 @@ from tracer.errors import ConfigError
 from tracer.mesh.cluster import Tier
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
-from tracer.trip.hop import HopKind, Role, Transfer
+from tracer.trip.hop import WEIGHT_KINDS, Role, Transfer
 from tracer.trip.log import totals_line
 from tracer.trip.trips import Trips
 
@@ -98,7 +98,7 @@ def _ranks_of(trip: Trip) -> set[int]:
     """Ranks to draw: the touched ones, and the owners of pulled weights."""
     found = set(trip.touched)
     for hop in trip.hops:
-        if hop.kind is HopKind.WEIGHT_PULL:
+        if hop.kind in WEIGHT_KINDS:
             found.update(transfer.src for transfer in hop.transfers)
     return found
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.labels import plural, stage_layers_text
 from layouts.scene.scene import Band, Fold
 from tracer.display import format_bytes, short_range
-from tracer.memory.kv import kv_heads_of, positions_kept
+from tracer.memory.kv import positions_kept, stored_heads
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -216,7 +216,7 @@ def _heading(scenario: Scenario, pool: str) -> tuple[str, str, str]:
 
 
 def _keeps(moved: KvHandover, scenario: Scenario, rank: int) -> tuple[str, str]:
-    heads = tuple(kv_heads_of(scenario, scenario.mesh.dense.coordinate(rank, "tp")))
+    heads = tuple(stored_heads(scenario, rank))
     if moved.position is not None:
         return _heads(heads), f"position {moved.position:,}"
     return _heads(heads), plural(positions_kept(scenario, rank), "position")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layouts.scene.scene import Marks
-from tracer.memory.kv import kv_tps
+from tracer.memory.kv import heads_peers, kv_tps
 from tracer.scenario.plan import Sp
-from tracer.trip.hop import HopKind, Part, Role
+from tracer.trip.hop import METADATA_KINDS, WEIGHT_KINDS, HopKind, Part, Role
 
 if TYPE_CHECKING:
     from tracer.mesh.mesh import Mesh
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tracer.trip.trip import Trip
 
 Dots = dict[int, str]
+_QUERIES = frozenset(
+    {HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER}
+)
 _SPLIT = frozenset({HopKind.ALL_GATHER, HopKind.HEAD_COPY})
 
 
@@ -62,7 +65,10 @@ class _Places:
         groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
         runs = scenario.stage_runs
         owners = tuple(
-            tuple(group[tp] for tp in keepers) if runs[stage] else () for stage, group in enumerate(groups)
+            tuple(peer for tp in keepers for peer in sorted((group[tp], *heads_peers(scenario, group[tp]))))
+            if runs[stage]
+            else ()
+            for stage, group in enumerate(groups)
         )
         firsts = tuple(run[0].start if run else 0 for run in runs)
         return cls(scenario.plan.sp is Sp.MEGATRON, homes, groups, owners, firsts, mesh, scenario.head_stage)
@@ -80,18 +86,18 @@ class _Places:
             return dict.fromkeys(self.groups[hop.stage], "part")
         if hop.kind is HopKind.DISPATCH:
             return _after_dispatch(hop, dots)
-        if hop.kind in (HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN):
-            return self._while_decoding(hop)
+        if hop.kind in _QUERIES:
+            return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
             return self.rest(self.mesh.stage_of(hop.transfers[0].dst))
-        if hop.kind in (HopKind.KV_EXCHANGE, HopKind.WEIGHT_PULL):
+        if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
             return dots
         return self.rest(hop.stage)
 
-    def _while_decoding(self, hop: Hop) -> Dots:
+    def _while_queried(self, hop: Hop) -> Dots:
         """The query's heads on the TP ranks; copies at the CP partners until their outputs come back."""
         found: Dots = dict.fromkeys(self.groups[hop.stage], "part")
-        if hop.kind is HopKind.QUERY_SEND:
+        if hop.kind in (HopKind.QUERY_SEND, HopKind.HEADS_SCATTER):
             found |= {transfer.dst: "copy" for transfer in hop.transfers}
         return found
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def is_ring(scenario: Scenario, hop: Hop) -> bool:
     """Whether a hop hands on from rank to rank."""
     if hop.kind is HopKind.KV_EXCHANGE:
-        return scenario.plan.kv_exchange is KvExchange.RING
+        return scenario.plan.kv_exchange is not KvExchange.ALL_GATHER
     return hop.axis == "tp" and scenario.plan.tp_algo is TpAlgo.RING
 
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def kv_exchange(context: Context) -> Words:
     """Keys and values travel; queries stay."""
     partners = sorted({t.dst for t in context.hop.transfers} - set(context.tp_group))
-    ring = context.scenario.plan.kv_exchange is KvExchange.RING and context.size("cp") > 2
+    plan = context.scenario.plan
+    if plan.kv_exchange is KvExchange.HIERARCHICAL and plan.cp_inner != 1:
+        return _between_groups(context)
+    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size("cp") > 2
     return Words(
         f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",
@@ -25,6 +28,53 @@ def kv_exchange(context: Context) -> Words:
         _gotcha(context, ring=ring),
         kv_shapes(context),
     )
+
+
+def _between_groups(context: Context) -> Words:
+    """Hierarchical CP: K/V heads go round the inner groups."""
+    parts = context.scenario.plan.head_parts(context.size("cp"))
+    groups = context.size("cp") // parts
+    return Words(
+        f"Pass K/V heads round {groups} groups of CP ranks",
+        "Attention",
+        f"Each of {parts} CP ranks has some of the token's K/V heads and hands them to the rank of the same "
+        f"place in the next group, {plural(groups - 1, 'step')} of {context.each_bytes}.",
+        f"Heads are shared inside a group of {parts}; queries of the other {groups - 1} still need this "
+        "token's keys and values.",
+        "The small all-to-all stays inside a group, and the ring crosses between groups.",
+    )
+
+
+def heads_scatter(context: Context) -> Words:
+    """Heads go to the CP ranks that compute them (Ulysses)."""
+    ranks, parts = _sharers(context), context.scenario.plan.head_parts(context.size("cp"))
+    return Words(
+        f"Send heads to {gpus(ranks)}",
+        "Attention",
+        f"Each TP rank keeps 1/{parts} of its heads and sends the token's queries, keys and values of the "
+        f"others to the CP ranks that compute them: {plural(len(context.hop.transfers), 'transfer')} of "
+        f"{context.each_bytes}.",
+        f"Each of {parts} CP ranks then has some heads of all their tokens, so attention needs no other "
+        "exchange among them.",
+        "K/V then lives by heads: each of these ranks keeps its heads of every position.",
+    )
+
+
+def heads_gather(context: Context) -> Words:
+    """Outputs of the heads come home (Ulysses)."""
+    return Words(
+        f"Heads' outputs come back from {gpus(_sharers(context))}",
+        "Attention",
+        f"{plural(len(context.hop.transfers), 'transfer')} of {context.each_bytes}: the outputs of the heads "
+        "that other CP ranks computed for the token.",
+        "The output projection multiplies all heads of a token, so they must be on one CP rank again.",
+        "It is smaller than the hop before attention: no keys and values come back.",
+    )
+
+
+def _sharers(context: Context) -> list[int]:
+    ranks = {t.src for t in context.hop.transfers} | {t.dst for t in context.hop.transfers}
+    return sorted(ranks - set(context.tp_group))
 
 
 def _moves(context: Context, *, ring: bool) -> str:

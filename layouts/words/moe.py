@@ -10,6 +10,7 @@ from tracer.display import format_bytes
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DispatchMode
+from tracer.trip.hop import Part
 from tracer.trip.hops.routes import routes
 
 if TYPE_CHECKING:
@@ -234,6 +235,32 @@ def _combine_gotcha(context: Context) -> str:
         return base
     return (
         base + " All replicas wait here for the slowest: even an idle one has to take part with dummy tokens."
+    )
+
+
+_UNITS = {
+    Part.EMBEDDING: "the embedding",
+    Part.ATTENTION: "the layer's weights",
+    Part.MOE: "the layer's experts",
+    Part.HEAD: "the last norm and the LM head",
+}
+
+
+def weight_gather(context: Context) -> Words:
+    """Sharded weights come together before they are used (FSDP, ZeRO-3)."""
+    moves = context.hop.transfers
+    runners, owners = sorted({t.dst for t in moves}), {t.src for t in moves}
+    unit = _UNITS.get(context.hop.part, "weights")
+    return Words(
+        f"Gather {unit} on {gpus(runners or [context.home])}",
+        STOP if context.hop.part is Part.MOE else "Weights",
+        f"{format_bytes(context.hop.bytes)} of {unit} arrive from {plural(len(owners), 'GPU')}, tallied "
+        "apart from the token's own bytes.",
+        "Data-parallel ranks would hold copies of the same weights. Each keeps one piece instead, and all "
+        "pieces come together just before the weights are used.",
+        "The bytes are the same for one token as for a full batch: many tokens must share a gather. After "
+        "use the copy is dropped"
+        + (", or kept for backward, as here." if context.scenario.plan.weight_keep else "."),
     )
 
 

@@ -143,7 +143,6 @@ def codes(name: str, flags: str, **options: Any) -> set[str]:
         ),
         ("deepspeed", "--num-mp 2 --ep_size 2", 8, "lanes_hold_whole_experts"),
         ("deepspeed", "--num-mp 2 --ep_size 2 --enable-expert-tensor-parallelism", 8, "two_moe_rules"),
-        ("deepspeed", "--sequence-parallel-size 4", 8, "ulysses_not_expressible"),
         ("deepspeed", "--deepspeed_config ds.json", 8, "config_file_not_read"),
         ("nanotron", "--tp 8 --foo", 8, "unknown_flags"),
     ],

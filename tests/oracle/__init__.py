@@ -1,7 +1,7 @@
 """A slow, plain, second opinion on a trip: loops over all ranks, written apart from the engine.
 
-Read in this order: ranks, islands, landing, decode, payloads, experts, moe, dense, walk; then keepers
-and weights.
+Read in this order: ranks, islands, landing, decode, payloads, experts, moe, dense, heads, shards, walk;
+then keepers and weights.
 """
 
 from oracle.landing import landing_table, token_home

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle import dense, moe, payloads
+from oracle import dense, heads, moe, payloads, shards
 from oracle.decode import query_travels
 from oracle.experts import ExpertMap, shared_ids
 from oracle.landing import prompt_length, token_home
@@ -14,7 +14,7 @@ from oracle.nvlink_domains import OracleCluster
 from oracle.ranks import OracleMesh
 
 Move = tuple[int, int, int, str]
-NOT_OPS = ("land", "weight_pull")
+NOT_OPS = ("land", "weight_pull", "weight_gather")
 
 
 @dataclass
@@ -96,6 +96,7 @@ class _Walker:
         self.layer = self.stage = 0
         self.dead = False
         self.hops: list[OracleHop] = []
+        self.weights: Any = None
 
     # -- one hop -----------------------------------------------------------------------------------------
     def add(self, kind: str, axis: str | None, moves: list[Move]) -> None:
@@ -129,13 +130,20 @@ class _Walker:
     def attention(self) -> None:
         if self.tp > 1 and self.sp == "megatron":
             self.gather_row()
-        if self.decodes and query_travels(self.scenario, self.position):
+        sharers = heads.sharers_of_heads(self.scenario, self.mesh)
+        if sharers > 1:
+            self.add("heads_scatter", "cp", heads.scatter(self.scenario, self.mesh, self.home))
+            if self.mesh.sizes["cp"] > sharers:
+                self.add("kv_exchange", "cp", heads.ring(self.scenario, self.mesh, self.home))
+        elif self.decodes and query_travels(self.scenario, self.position):
             self.ask()
         elif self.mesh.sizes["cp"] > 1:
-            ring = self.options.get("kv_exchange", "ring") == "ring"
+            ring = self.options.get("kv_exchange", "ring") != "all_gather"
             size = payloads.kv_of_one_rank(self.scenario, self.tp)
             self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring))
         self.dead = self.layer == self.scenario["model"]["layers"] and not self.is_read
+        if sharers > 1:
+            self.add("heads_gather", "cp", heads.gather(self.scenario, self.mesh, self.home))
         if self.tp > 1:
             self.sum_partials()
 
@@ -155,8 +163,20 @@ class _Walker:
 
     def moe_ffn(self) -> None:
         contract = self.options.get("contract", "ep")
-        if self.options.get("shared_tp", False) and self.scenario["model"].get("shared_experts"):
+        if shards.gathers(self.scenario):
+            self.gather("experts", self.expert_gpus())
+        own = self.options.get("shared_tp") in (True, "own") and self.scenario["model"].get("shared_experts")
+        around = own and self.options.get("shared_overlap", False) and self.tp > 1
+        if own and not around:
             self.sliced_block()
+        if around and self.sp == "megatron":
+            self.gather_row()
+        self.routed(contract)
+        if around:
+            self.sum_partials()
+
+    def routed(self, contract: str) -> None:
+        """The routed experts, by contract."""
         if contract == "tp":
             self.sliced_block()
             return
@@ -193,9 +213,36 @@ class _Walker:
             return moe.low_latency(self.scenario, sender, picks, where)
         return moe.high_throughput(self.scenario, sender, picks, where)
 
+    # -- sharded weights ---------------------------------------------------------------------------------
+    def gather(self, kind: str, ranks: list[int]) -> None:
+        """A unit's pieces come to the ranks that run it, where more than one rank keeps them."""
+        experts = kind == "experts"
+        if (
+            not shards.gathers(self.scenario)
+            or len(shards.keepers(self.scenario, self.mesh, self.home, experts)) == 1
+        ):
+            return
+        if self.weights is None:
+            from oracle.weights import OracleWeights
+
+            self.weights = OracleWeights(self.scenario)
+        sizes = {rank: shards.unit_elements(self.weights, rank, kind, self.layer) for rank in ranks}
+        self.add("weight_gather", None, shards.moves(self.scenario, self.mesh, sizes, experts))
+
+    def expert_gpus(self) -> list[int]:
+        """Ranks that run the token's experts: wherever a low-latency message would go, itself included."""
+        if self.options.get("contract") == "tp":
+            return self.mesh.line(self.home, "tp")
+        senders = [self.home] if self.sp == "before_dispatch" else self.holders()
+        where = ExpertMap(self.scenario, self.layer, self.mesh, self.cluster, self.position)
+        picks = self.scenario["picks"][str(self.layer)] + shared_ids(self.scenario)
+        found = {rank for sender in senders for pick in picks for rank in where.gpus(pick, sender)}
+        return sorted(found)
+
     # -- the ends ----------------------------------------------------------------------------------------
     def land(self) -> None:
         self.add("land", None, [])
+        self.gather("embedding", self.mesh.line(self.home, "tp"))
         if self.options.get("embedding", "replicated") == "vocab_parallel" and self.tp > 1:
             self.sum_partials()
 
@@ -210,7 +257,10 @@ class _Walker:
 
     def lm_head(self) -> None:
         self.dead = False
-        if self.tp == 1 or not (self.is_last or self.all_logits):
+        if not (self.is_last or self.all_logits):
+            return
+        self.gather("head", self.mesh.line(self.home, "tp"))
+        if self.tp == 1:
             return
         line = self.mesh.line(self.home, "tp")
         if self.sp == "megatron":
@@ -227,6 +277,7 @@ class _Walker:
             self.go_to(stage)
             for _ in range(count):
                 self.layer += 1
+                self.gather("layer", self.mesh.line(self.home, "tp"))
                 self.attention()
                 if is_moe(self.scenario, self.layer):
                     self.moe_ffn()
@@ -242,9 +293,10 @@ def add_up(hops: list[OracleHop], landed: list[int], world: int) -> tuple[set[in
     touched = set(landed)
     crossings: Counter[str] = Counter()
     tiers = {"nvlink": 0, "ib": 0}
-    ops = weight_bytes = 0
+    ops = weight_bytes = weight_ops = 0
     for hop in hops:
         ops += hop.kind not in NOT_OPS
+        weight_ops += hop.kind in ("weight_pull", "weight_gather")
         for src, dst, size, tier, role in hop.moves:
             if role == "weights":
                 weight_bytes += size
@@ -268,6 +320,7 @@ def add_up(hops: list[OracleHop], landed: list[int], world: int) -> tuple[set[in
         "bytes": sum(tiers.values()),
         "bytes_by_tier": tiers,
         "weight_bytes": weight_bytes,
+        "weight_ops": weight_ops,
     }
     return touched, log
 

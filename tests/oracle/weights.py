@@ -109,7 +109,7 @@ class OracleWeights:
             self.add(rank, "router", "shared_gate", hidden, layer)
         routed_too = shared_ids(self.scenario)
         if model.get("shared_experts") and not routed_too:
-            parts = tp if self.options.get("shared_tp") else 1
+            parts = tp if self.options.get("shared_tp") in (True, "own", "merged") else 1
             self._ffn(rank, "shared", layer, model["shared_hidden"], parts)
         at = self.mesh.coordinates[rank]
         over_tp = self.options.get("contract") == "tp"

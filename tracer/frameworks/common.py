@@ -61,6 +61,22 @@ def check_fp8_blocks(request: Request, dest: str, slices: Iterable[tuple[WeightP
             )
 
 
+def shared_expert(request: Request, tp: int, word: str) -> dict[str, object]:
+    """The plan's key for a shared expert under TP, where there is TP and the model may have one."""
+    has_none = request.model is not None and not request.model.shared_experts
+    return {} if tp == 1 or has_none else {"shared_tp": word}
+
+
+def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str, object]:
+    """The plan's keys for weights in ``shards`` pieces, ``copies`` times (1: FSDP, more: HSDP)."""
+    if shards == 1:
+        return {}
+    kept: dict[str, object] = {"weight_keep": True} if keep else {}
+    if copies == 1:
+        return {"weight_shard": "fsdp"} | kept
+    return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
+
+
 def linear(
     experts: int | None, ep: int, dest: str, rule: str, mend: tuple[str, ...] = ()
 ) -> Placement | None:

@@ -21,6 +21,8 @@ from tracer.frameworks.settings import Request, Settings
 from tracer.frameworks.unread import Unread, unread_error
 from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
 from tracer.mesh.hardware import hardware_preset
+from tracer.scenario.deployment import merges_over_tp
+from tracer.scenario.plan import SharedTp
 from tracer.scenario.scenario import BareScenario
 
 if TYPE_CHECKING:
@@ -279,6 +281,7 @@ def _read(known: Framework, request: Request) -> Reading:
 
 def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mapping[str, str]) -> BareScenario:
     """The same mesh as a scenario of this engine."""
+    mesh = reading.mesh_table()
     tables: dict[str, object] = {
         "name": f"{known.title} launch",
         "source": f"launch flags of {known.title}" + (f" {request.version}" if request.version else ""),
@@ -287,7 +290,7 @@ def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mappi
             "nodes_per_island": request.nodes_per_domain,
             "hardware": request.hardware,
         },
-        "mesh": reading.mesh_table(),
+        "mesh": mesh,
     }
     if dtype:
         tables["dtype"] = dict(dtype)
@@ -300,7 +303,12 @@ def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mappi
         tables["placement"] = {"kind": placement.kind, "remainder": placement.remainder} | (
             {} if placement.slots is None else {"slots": list(placement.slots)}
         )
-    return BareScenario.from_dict(tables)
+    if mesh.get("shared_tp") != "merged":
+        return BareScenario.from_dict(tables)
+    # Where our groups have no reduction over TP to join, the same slices are summed by a hop of their own.
+    own = BareScenario.from_dict(tables | {"mesh": mesh | {"shared_tp": "own"}})
+    merges = merges_over_tp(own.plan.contract, own.mesh)
+    return own.with_(plan=replace(own.plan, shared_tp=SharedTp.MERGED)) if merges else own
 
 
 def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:

@@ -46,7 +46,8 @@ class RankWork:
     ``runs`` are its positions, padding included; ``pairs`` the (query, key) pairs of the prompt's own
     queries, ``padding_pairs`` those of padding that a kernel computes all the same. ``chunks`` are its two
     of the prompt's 2·cp, and ``units`` their cost in half-chunk units, padding included. ``of_mean`` is
-    ``pairs`` over the mean of all CP ranks.
+    ``pairs`` over the mean of all CP ranks. CP ranks that share heads (``head_parts`` of them) each have all
+    positions and chunks of the others too, for their part of the heads; ``pairs`` are those of one head.
     """
 
     cp: int
@@ -56,6 +57,7 @@ class RankWork:
     pairs: int
     padding_pairs: int
     of_mean: float
+    head_parts: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -67,6 +69,7 @@ class RankWork:
             "pairs": self.pairs,
             "padding_pairs": self.padding_pairs,
             "of_mean": self.of_mean,
+            "head_parts": self.head_parts,
         }
 
 
@@ -80,7 +83,7 @@ class CausalWork:
     @property
     def pairs(self) -> int:
         """Pairs of the whole prompt: T(T+1)/2."""
-        return sum(rank.pairs for rank in self.ranks)
+        return sum(rank.pairs for rank in self.ranks) // self.ranks[0].head_parts
 
     @property
     def imbalance(self) -> float:
@@ -93,22 +96,30 @@ class CausalWork:
         return {"rule": self.rule, "pairs": self.pairs, "imbalance": self.imbalance, "ranks": ranks}
 
 
-def rank_work(landing: Landing, cp: int) -> RankWork:
-    """Work of one CP rank, whatever their number.
+def rank_work(landing: Landing, cp: int, head_parts: int = 1) -> RankWork:
+    """Work of one CP rank, whatever their number; ``head_parts`` neighbours share heads (Ulysses).
 
     >>> from tracer.scenario.landing import Landing
     >>> [rank_work(Landing(64, cp=2, tp=2), cp).units for cp in (0, 1)]
     [8, 8]
     """
-    runs, prompt = landing.positions_of_share(cp), landing.prompt
-    chunks = (cp, 2 * landing.cp - 1 - cp) if landing.is_zigzag else (2 * cp, 2 * cp + 1)
+    first, prompt = cp // head_parts * head_parts, landing.prompt
+    sharers = range(first, first + head_parts)
+    runs = tuple(run for each in sharers for run in landing.positions_of_share(each))
+    chunks = tuple(chunk for each in sharers for chunk in _chunks(landing, each))
     pairs = sum(pairs_between(min(run.start, prompt), min(run.stop, prompt)) for run in runs)
     with_padding = sum(pairs_between(run.start, run.stop) for run in runs)
-    of_mean = pairs * landing.cp / pairs_between(0, prompt)
-    return RankWork(cp, runs, chunks, sum(map(chunk_units, chunks)), pairs, with_padding - pairs, of_mean)
+    of_mean = pairs * landing.cp / head_parts / pairs_between(0, prompt)
+    units = sum(map(chunk_units, chunks))
+    return RankWork(cp, runs, chunks, units, pairs, with_padding - pairs, of_mean, head_parts)
 
 
-def causal_work(landing: Landing) -> CausalWork:
+def _chunks(landing: Landing, cp: int) -> tuple[int, int]:
+    """The two of a prompt's 2·cp chunks that land on a CP rank."""
+    return (cp, 2 * landing.cp - 1 - cp) if landing.is_zigzag else (2 * cp, 2 * cp + 1)
+
+
+def causal_work(landing: Landing, head_parts: int = 1) -> CausalWork:
     """Work of every CP rank as the landing cuts the prompt.
 
     Raises:
@@ -118,7 +129,7 @@ def causal_work(landing: Landing) -> CausalWork:
         rule = f"is more than the {MAX_LISTED_CP:,} CP ranks whose work can be listed"
         raise ConfigError("mesh.cp", landing.cp, rule, "ask for one rank: tokentrip rank SCENARIO RANK")
     rule = PromptCut.ZIGZAG if landing.is_zigzag else PromptCut.CONTIGUOUS
-    return CausalWork(rule, tuple(rank_work(landing, cp) for cp in range(landing.cp)))
+    return CausalWork(rule, tuple(rank_work(landing, cp, head_parts) for cp in range(landing.cp)))
 
 
 def compare_causal_work(scenario: BareScenario) -> dict[str, CausalWork]:
@@ -129,8 +140,10 @@ def compare_causal_work(scenario: BareScenario) -> dict[str, CausalWork]:
     """
     own = scenario.plan.landing
     rules = (own, *(rule for rule in PromptCut if rule is not own))
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
     return {
-        str(rule): causal_work(replace(scenario.landing, zigzag=rule is PromptCut.ZIGZAG)) for rule in rules
+        str(rule): causal_work(replace(scenario.landing, zigzag=rule is PromptCut.ZIGZAG), parts)
+        for rule in rules
     }
 
 
@@ -140,6 +153,11 @@ def causal_work_text(scenario: BareScenario) -> str:
     cp, padding = scenario.landing.cp, scenario.landing.padded - scenario.token.prompt
     padded = f", padded by {padding} rows" if padding else ""
     lines = [f"causal work of {scenario.token.prompt:,} positions over cp {cp}{padded}"]
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
+    if parts > 1:
+        lines.append(
+            f"{parts} CP ranks share heads: each works on all of their positions, for 1/{parts} of them"
+        )
     for name, work in works.items():
         lines.append(f"{name}: the busiest rank does {work.imbalance:.3f} of the mean")
         lines += [f"  CP rank {rank.cp}: {_rank_line(rank)}" for rank in work.ranks[:_SHOWN]]

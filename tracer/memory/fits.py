@@ -61,8 +61,12 @@ class Fits:
 
     @property
     def tokens_a_replica(self) -> int:
-        """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share."""
-        shards = self.scenario.mesh.cp * self.scenario.plan.dcp
+        """Tokens whose K/V a replica keeps: every stage its layers', every CP (and DCP) rank its share.
+
+        CP ranks that share heads keep the same tokens.
+        """
+        cp, plan = self.scenario.mesh.cp, self.scenario.plan
+        shards = cp // plan.head_parts(cp) * plan.dcp
         if _occupied(self.fullest) > self.usable_bytes:
             return 0
         keepers = (row.fullest for row in self.stages if row.fullest.kv.keeps_any)

@@ -32,6 +32,55 @@ def kv_tps(scenario: Scenario, position: int) -> list[int]:
     return list(range(turn, scenario.mesh.tp, dcp))
 
 
+def kv_cps(scenario: Scenario, position: int) -> list[int]:
+    """CP coordinates that keep a position's K/V: its home's, or all that its home shares heads with."""
+    return kv_cps_of(scenario, kv_cp(scenario, position))
+
+
+def kv_cps_of(scenario: Scenario, cp: int) -> list[int]:
+    """CP coordinates that keep the K/V of tokens at home on one: itself, and those it shares heads with."""
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
+    first = cp // parts * parts
+    return list(range(first, first + parts))
+
+
+def heads_peers(scenario: Scenario, rank: int) -> list[int]:
+    """The other CP ranks with which a rank shares the heads of its tokens, by cp; none where K/V travels."""
+    mesh = scenario.mesh
+    cp = mesh.dense.coordinate(rank, "cp")
+    return [mesh.moved(rank, "cp", peer) for peer in kv_cps_of(scenario, cp) if peer != cp]
+
+
+def stored_heads(scenario: Scenario, rank: int) -> range:
+    """KV heads that a rank keeps: its TP rank's, or the part of them that it computes (``head_parts``).
+
+    Fewer KV heads than parts are copied evenly. With MLA the range is empty, for the whole latent, unless
+    heads are cut over CP: then it names the heads after the up-projection.
+    """
+    grid, parts = scenario.mesh.dense, scenario.plan.head_parts(scenario.mesh.cp)
+    tp = grid.coordinate(rank, "tp")
+    if parts == 1:
+        return kv_heads_of(scenario, tp)
+    own = kv_heads_of(scenario, tp)
+    if scenario.model.mla:
+        share = scenario.model.need("heads", "say who holds which K/V") // scenario.mesh.tp
+        own = range(tp * share, (tp + 1) * share)
+    return cut_heads(own, parts, grid.coordinate(rank, "cp") % parts)
+
+
+def cut_heads(heads: range, parts: int, index: int) -> range:
+    """Part ``index`` of some heads: an equal share, or one of them that several parts copy.
+
+    >>> cut_heads(range(4, 8), 2, 1), cut_heads(range(4, 6), 4, 3)
+    (range(6, 8), range(5, 6))
+    """
+    if len(heads) < parts:
+        first = heads.start + index * len(heads) // parts
+        return range(first, first + 1)
+    share = len(heads) // parts
+    return range(heads.start + index * share, heads.start + (index + 1) * share)
+
+
 def kv_heads_of(scenario: Scenario, tp: int) -> range:
     """KV heads of a TP rank: an equal share, or one that ``tp / kv_heads`` ranks replicate.
 
@@ -64,6 +113,12 @@ def positions_kept(scenario: Scenario, rank: int, context: int | None = None) ->
     if not scenario.stage_layers[scenario.stage_of(rank)]:
         return 0
     context = scenario.token.prompt if context is None else context
+    peers = heads_peers(scenario, rank)
+    return sum(_positions_of_share(scenario, sharing, context) for sharing in (rank, *peers))
+
+
+def _positions_of_share(scenario: Scenario, rank: int, context: int) -> int:
+    """Those of them whose home is the rank's CP rank, and whose turn in its DCP group is the rank's."""
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
     cp, turn = grid.coordinate(rank, "cp"), grid.coordinate(rank, "tp") % dcp
     step = scenario.plan.dcp_interleave * grid.size_of("cp")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError, whole_number
-from tracer.memory.kv import kv_cp, kv_heads_of, kv_tps, positions_kept
+from tracer.memory.kv import kv_cps, kv_tps, positions_kept, stored_heads
 from tracer.memory.kv_bytes import index_bytes, is_bounded, kv_bytes_of_layer, state_bytes_of_layer
 from tracer.model.dtype import BYTES
 from tracer.model.layers import CompressedAttention
@@ -84,7 +85,10 @@ class KvOwners:
     @property
     def elements(self) -> int:
         """Elements of one copy over all layers."""
-        model = self.scenario.model
+        model, plan = self.scenario.model, self.scenario.plan
+        if model.mla and plan.head_parts(self.scenario.mesh.cp) > 1:
+            heads = model.need("heads", "size K/V")
+            return model.layers * kv_bytes_of_heads(self.scenario, heads) // BYTES[self.scenario.dtype.kv]
         if not model.layer_kinds:
             return model.layers * model.kv_values_per_token
         return sum(
@@ -135,12 +139,12 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     position = scenario.position if position is None else position
     whole_number("position", position, at_least=0)
     check_replica_listable(scenario)
-    cp, tps = kv_cp(scenario, position), kv_tps(scenario, position)
+    cps, tps = kv_cps(scenario, position), kv_tps(scenario, position)
     holdings = []
     for stage, runs in enumerate(scenario.stage_runs):
-        for tp in tps:
+        for tp, cp in product(tps, cps):
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
-            heads = tuple(kv_heads_of(scenario, tp))
+            heads = tuple(stored_heads(scenario, rank))
             size = kv_bytes_of_heads(scenario, len(heads))
             holdings += [_holding(scenario, rank, stage, layers, heads, size, position) for layers in runs]
     return KvOwners(scenario, position, tuple(holdings))
@@ -207,8 +211,13 @@ def check_replica_listable(scenario: Scenario) -> None:
 
 
 def kv_bytes_of_heads(scenario: Scenario, heads: int) -> int:
-    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent."""
+    """Bytes of one token's K and V of so many KV heads in one layer; MLA: of the whole latent with none.
+
+    MLA's heads, where it keeps some, are those after the up-projection.
+    """
     model, each = scenario.model, BYTES[scenario.dtype.kv]
+    if model.mla and heads:
+        return heads * (model.qk_head_dim + model.need("v_head_dim", "size K/V")) * each
     if model.layer_kinds and len({kind.attention for kind in model.layer_kinds}) == 1 and model.mla:
         kind = model.layer_kinds[0]
         return kv_bytes_of_layer(kind, scenario.dtype.kv) + index_bytes(kind)
@@ -264,7 +273,7 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
     """
     context = cached_positions(scenario) if context is None else context
     mesh = scenario.mesh
-    heads = tuple(kv_heads_of(scenario, mesh.dense.coordinate(rank, "tp")))
+    heads = tuple(stored_heads(scenario, rank))
     stage = mesh.stage_of(rank)
     layers = scenario.stage_layers[stage]
     if scenario.model.layer_kinds:

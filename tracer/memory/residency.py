@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, left, text_table
 from tracer.memory.causal_work import RankWork, rank_work
-from tracer.memory.kv import positions_kept
+from tracer.memory.kv import kv_cps_of, positions_kept
 from tracer.memory.kv_owners import KvShare, kv_share, tokens_in
+from tracer.memory.shard_units import gather_bytes
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
 from tracer.scenario.plan import Contract, Sp
@@ -62,10 +63,11 @@ class Residency:
 
     ``kv`` is its share of one request's K/V: of the prompt, in decode also of the new tokens so far.
     ``rows`` are the prompt positions whose rows it has outside attention (none in decode),
-    ``kv_positions`` those of its CP rank, of which it keeps the K/V of ``kv_kept`` (all, but for DCP's
-    shards). ``work`` is the causal attention of its CP rank in prefill. ``staging_bytes`` are DWDP's
-    buffers. ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source
-    states its memory.
+    ``kv_positions`` those of its CP rank and of those it shares heads with; of these it keeps the K/V of
+    ``kv_kept`` (all, but for DCP's shards). ``work`` is the causal attention of its CP rank in prefill.
+    ``staging_bytes`` are DWDP's buffers, or the units of sharded weights that are gathered at once.
+    ``hbm_bytes`` is the GPU's whole memory, None where the scenario names no hardware or no source states
+    its memory.
     """
 
     share: ModelShare
@@ -142,7 +144,7 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
         share=share,
         weights=held_weights(scenario, share),
         kv=kv_share(scenario, rank),
-        staging_bytes=staging_bytes(scenario, share.layers),
+        staging_bytes=staging_bytes(scenario, share.layers) + gather_bytes(scenario, rank, share.layers),
         hbm_bytes=hbm_bytes(scenario),
         rows=rows,
         kv_positions=kv_positions,
@@ -154,7 +156,8 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
 
 def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
     """Causal attention of the rank's CP rank; none where its stage has no layers."""
-    work = rank_work(scenario.landing, scenario.mesh.dense.coordinate(rank, "cp"))
+    cp = scenario.mesh.dense.coordinate(rank, "cp")
+    work = rank_work(scenario.landing, cp, scenario.plan.head_parts(scenario.mesh.cp))
     if layers:
         return work
     return replace(work, runs=(), chunks=(), units=0, pairs=0, padding_pairs=0, of_mean=0.0)
@@ -180,8 +183,8 @@ def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[ran
     """(rows, K/V positions) of the prompt on a rank, padding left out."""
     at, landing = scenario.mesh.coordinates(rank), scenario.landing
     own = landing.positions_on(at["cp"], at["tp"])
-    share = landing.positions_of_share(at["cp"])
-    rows = own if scenario.plan.sp is Sp.MEGATRON else share
+    rows = own if scenario.plan.sp is Sp.MEGATRON else landing.positions_of_share(at["cp"])
+    share = tuple(run for cp in kv_cps_of(scenario, at["cp"]) for run in landing.positions_of_share(cp))
     if scenario.decodes:
         rows = ()
     if not scenario.stage_layers[at["pp"]]:

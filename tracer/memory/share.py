@@ -66,9 +66,29 @@ def all_stages(scenario: Scenario) -> Iterator[StageLayers]:
 
 def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
     """One stage's layers."""
-    model, runs = scenario.model, scenario.stage_runs[stage]
+    head = stage == scenario.head_stage
+    return _counted(scenario, stage, scenario.stage_runs[stage], has_head=head)
+
+
+def one_layer(scenario: Scenario, layer: int) -> StageLayers:
+    """A layer, counted from 1, without the embedding and the head that its stage may have."""
+    return _counted(scenario, _NO_END, (range(layer, layer + 1),), has_head=False)
+
+
+def no_layer(scenario: Scenario, *, has_head: bool) -> StageLayers:
+    """The embedding alone, or the last norm and the head."""
+    return _counted(scenario, _NO_END if has_head else 0, (), has_head=has_head)
+
+
+_NO_END = -1
+"""A stage that is not the first, which has the embedding."""
+
+
+def _counted(scenario: Scenario, stage: int, runs: tuple[range, ...], *, has_head: bool) -> StageLayers:
+    """Runs of layers counted by kind."""
+    model = scenario.model
     dense = sum(_dense_between(model, run.start, run.stop - 1) for run in runs)
-    moe = scenario.stage_layers[stage] - dense
+    moe = sum(map(len, runs)) - dense
     if model.layer_kinds:
         parts = [model.layer_kinds[layer - 1].feed_forward for run in runs for layer in run]
         dense = sum(isinstance(part, DenseFfn) for part in parts)
@@ -83,7 +103,7 @@ def layers_of_stage(scenario: Scenario, stage: int) -> StageLayers:
         if model.layer_kinds
         else ()
     )
-    return StageLayers(stage, runs, dense, moe, common, own, stage == scenario.head_stage, kinds)
+    return StageLayers(stage, runs, dense, moe, common, own, has_head, kinds)
 
 
 def _between(layers: Sequence[int], run: range) -> int:
@@ -178,7 +198,7 @@ def _shared(scenario: Scenario, layers: StageLayers, tp: int) -> range | None:
     plan = scenario.plan
     if not scenario.model.shared_experts or plan.shared_routed:
         return None
-    parts, index = (scenario.mesh.tp, tp) if plan.shared_tp else (1, 0)
+    parts, index = (scenario.mesh.tp, tp) if plan.slices_shared else (1, 0)
     return _width(scenario, "shared_hidden", layers.moe, parts, index)
 
 

@@ -18,6 +18,7 @@ from tracer.model.parameters import format_in, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import Cut, WeightMatrix, WeightPart, weight_matrices
 from tracer.scenario.plan import Contract, Embedding
+from tracer.scenario.sharding import shard_sizes
 
 if TYPE_CHECKING:
     from tracer.memory.share import ModelShare
@@ -30,7 +31,8 @@ class WeightShard:
     """``count`` slices of one shape ``[rows, columns]`` on one GPU, for instance one per layer.
 
     ``held_by`` is how many times the whole mesh holds each of them, and ``why`` says so in words;
-    ``padding`` are elements of a slice that are no parameters (the vocabulary is padded to TP).
+    ``padding`` are elements of a slice that are no parameters (the vocabulary is padded to TP). Sharded
+    weights (FSDP, ZeRO-3) lie in ``pieces``, of which the GPU keeps one: ``bytes`` are the piece's.
     """
 
     part: WeightPart
@@ -42,11 +44,12 @@ class WeightShard:
     why: str
     bytes: int
     padding: int = 0
+    pieces: int = 1
 
     @property
     def parameters(self) -> int:
-        """Parameters of all slices together."""
-        return self.count * (self.rows * self.columns - self.padding)
+        """Parameters of all slices together, or of the GPU's piece of them."""
+        return -(-self.count * (self.rows * self.columns - self.padding) // self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,39 @@ def _with_tied(scenario: Scenario, here: Copies, other_stage: int) -> Copies:
 
 
 def held_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ...]:
-    """Everything of the model that lies on a GPU, by part in the model's order.
+    """Everything of the model that lies on a GPU, by part in the model's order; pieces of sharded weights.
+
+    Raises:
+        ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
+    """
+    sizes, held = shard_sizes(scenario.plan, scenario.mesh), whole_weights(scenario, share)
+    if sizes.whole:
+        return held
+    return tuple(
+        _piece(each, sizes.experts if is_expert_weight(scenario, each.part) else sizes.dense) for each in held
+    )
+
+
+def is_expert_weight(scenario: Scenario, part: WeightPart) -> bool:
+    """Whether a part lies in expert slots: routed experts, and shared ones that are routed too."""
+    return part is WeightPart.EXPERTS or (part is WeightPart.SHARED and scenario.plan.shared_routed)
+
+
+def _piece(whole: WeightShard, pieces: int) -> WeightShard:
+    """One of so many equal pieces of a slice, the last of them padded."""
+    if pieces == 1:
+        return whole
+    return replace(
+        whole,
+        bytes=-(-whole.bytes // pieces),
+        held_by=max(1, whole.held_by // pieces),
+        why=f"{whole.why}; in {pieces} pieces, one a GPU",
+        pieces=pieces,
+    )
+
+
+def whole_weights(scenario: Scenario, share: ModelShare) -> tuple[WeightShard, ...]:
+    """The weights that a GPU computes with, by part in the model's order, whatever is sharded.
 
     Raises:
         ConfigError: naming ``model.<field>``, for a size that is not stated and is needed.
@@ -279,5 +314,5 @@ def _cut(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> tuple[t
 def _inner_parts(scenario: Scenario, matrix: WeightMatrix) -> int:
     """Ranks over which the inner width of an FFN is cut."""
     if matrix.part is WeightPart.SHARED:
-        return scenario.mesh.tp if scenario.plan.shared_tp else 1
+        return scenario.mesh.tp if scenario.plan.slices_shared else 1
     return scenario.dense_tp

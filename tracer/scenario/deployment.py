@@ -14,7 +14,8 @@ from tracer.errors import ConfigError, divisors, listed
 from tracer.model.dtype import Dtypes
 from tracer.scenario.chunks import LayerChunk, layer_chunks, runs_by_stage
 from tracer.scenario.placement import Placement
-from tracer.scenario.plan import Contract, DecodeAttention, Plan
+from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
+from tracer.scenario.sharding import check_sharding
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -48,6 +49,8 @@ class BareDeployment:
                 f"try {self.mesh.world_size}",
             )
         _check_plan(self.plan, self.mesh)
+        _check_cp_inner(self.plan, self.mesh)
+        check_sharding(self.plan, self.mesh)
         _check_dcp(self.plan, self.mesh, None)
 
     def serving(
@@ -90,6 +93,9 @@ class Deployment(BareDeployment):
         BareDeployment.__post_init__(self)
         _check_dcp(self.plan, self.mesh, self.model)
         _check_heads(self.model, self.mesh)
+        _check_head_parts(self.plan, self.mesh, self.model)
+        if self.model.shared_experts and self.model.moe_layers:
+            _check_merged(self.plan, self.mesh)
         experts = (
             placed_experts(self.model, self.plan) if self.model.experts or self.plan.shared_routed else 0
         )
@@ -206,6 +212,62 @@ def _check_plan(plan: Plan, mesh: Mesh) -> None:
         )
 
 
+def _check_cp_inner(plan: Plan, mesh: Mesh) -> None:
+    """The inner groups of hierarchical CP are equal parts of a CP group; heads over CP rule DCP out."""
+    parts = plan.head_parts(mesh.cp)
+    if mesh.cp % parts:
+        raise ConfigError(
+            "mesh.cp_inner",
+            parts,
+            f"must divide cp = {mesh.cp}, whose ranks it groups",
+            f"try {listed(divisors(mesh.cp))}",
+        )
+    if parts > 1 and plan.dcp > 1:
+        raise ConfigError(
+            "mesh.dcp",
+            plan.dcp,
+            f"shards tokens that kv_exchange = {str(plan.kv_exchange)!r} keeps by heads",
+            "try dcp = 1, or kv_exchange = 'ring'",
+        )
+    if parts > 1 and plan.decode_attention is DecodeAttention.PASS_KV:
+        raise ConfigError(
+            "mesh.decode_attention",
+            "pass_kv",
+            f"moves K/V, but with kv_exchange = {str(plan.kv_exchange)!r} heads move",
+            "drop it, or take kv_exchange = 'ring'",
+        )
+
+
+def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
+    """CP ranks that share heads must get equal shares of a TP rank's; few K/V heads are copied evenly."""
+    parts = plan.head_parts(mesh.cp)
+    if parts == 1 or model.heads is None:
+        return
+    if model.layer_kinds:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            "cuts the heads of layers that are all alike; with layers of several kinds it is not modelled",
+            "try kv_exchange = 'ring'",
+        )
+    heads = model.heads // mesh.tp
+    if heads % parts:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            f"cuts the {heads} query heads of a TP rank over {parts} CP ranks, which must divide them",
+            f"try {'cp' if plan.cp_inner is None else 'cp_inner'} = {listed(divisors(heads))}",
+        )
+    kv_heads = heads if model.mla or model.kv_heads is None else max(1, model.kv_heads // mesh.tp)
+    if (parts % kv_heads if kv_heads < parts else kv_heads % parts) != 0:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(plan.kv_exchange),
+            f"cuts {kv_heads} KV heads of a TP rank over {parts} CP ranks: one number must divide the other",
+            "try another cp, or kv_exchange = 'ring'",
+        )
+
+
 def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
     """DCP takes over ranks of a TP group that would otherwise hold copies of one KV head.
 
@@ -235,6 +297,34 @@ def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
             f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
             f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
         )
+
+
+def _check_merged(plan: Plan, mesh: Mesh) -> None:
+    """Partial sums of a shared expert need a reduction that all ranks of a TP group take part in."""
+    if plan.shared_tp is not SharedTp.MERGED or merges_over_tp(plan.contract, mesh):
+        return
+    raise ConfigError(
+        "mesh.shared_tp",
+        "merged",
+        "adds a shared expert's partial sums to a reduction over the TP group, and contract "
+        f"{str(plan.contract)!r} has none here",
+        "try shared_tp = 'own', or 'whole'",
+    )
+
+
+def merges_over_tp(contract: Contract, mesh: Mesh) -> bool:
+    """Whether a MoE block has a reduction over each TP group that partial sums can join.
+
+    Contract tp reduces over TP itself; ag_rs returns partial rows from the whole dispatch group, which
+    holds the TP group when edp is outside tp, or tp outside edp. Dispatch to picked experts, and pulled
+    weights, reduce nothing over TP.
+    """
+    if contract is Contract.TP or mesh.tp == 1:
+        return True
+    if contract is not Contract.AG_RS or mesh.edp == 1:
+        return contract is Contract.AG_RS
+    outside, inside = mesh.expert.stride_of("edp"), mesh.position(mesh.dense.stride_of("tp"))
+    return outside % (inside * mesh.tp) == 0 or inside % (outside * mesh.edp) == 0
 
 
 def _check_heads(model: ModelSpec, mesh: Mesh) -> None:

@@ -27,10 +27,17 @@ class Contract(StrEnum):
 
 
 class KvExchange(StrEnum):
-    """How K/V goes round a CP group in prefill."""
+    """How queries and K/V of a CP group meet in prefill.
+
+    ``RING`` and ``ALL_GATHER`` move K/V. ``ULYSSES`` moves heads: each CP rank computes some heads of all
+    tokens (Megatron ``a2a``). ``HIERARCHICAL`` does so inside groups of ``cp_inner`` CP ranks and hands K/V
+    round a ring between them (Megatron ``a2a+p2p``).
+    """
 
     RING = "ring"
     ALL_GATHER = "all_gather"
+    ULYSSES = "ulysses"
+    HIERARCHICAL = "hierarchical"
 
 
 class DispatchMode(StrEnum):
@@ -45,6 +52,34 @@ class TpAlgo(StrEnum):
 
     DIRECT = "direct"
     RING = "ring"
+
+
+class SharedTp(StrEnum):
+    """What a TP group does with a shared expert.
+
+    ``WHOLE``: each rank that holds the token runs all of it. ``OWN``: sliced over the group, with an
+    all-gather and a reduce-scatter of its own (Megatron). ``MERGED``: sliced, its partial sums added to
+    those of the routed experts before the one reduction that the block has anyway (vLLM, SGLang).
+    """
+
+    WHOLE = "whole"
+    OWN = "own"
+    MERGED = "merged"
+
+
+class WeightSharding(StrEnum):
+    """What data parallelism shards instead of copying.
+
+    ``ZERO1`` shards optimizer states and ``ZERO2`` gradients too: weights of the forward pass stay whole.
+    ``ZERO3`` and ``FSDP`` keep weights in pieces over all of dp·cp, ``HSDP`` over groups of it.
+    """
+
+    NONE = "none"
+    ZERO1 = "zero1"
+    ZERO2 = "zero2"
+    ZERO3 = "zero3"
+    FSDP = "fsdp"
+    HSDP = "hsdp"
 
 
 class Embedding(StrEnum):
@@ -82,6 +117,8 @@ CHOICES: dict[str, type[StrEnum]] = {
     "dispatch": DispatchMode,
     "contract": Contract,
     "tp_algo": TpAlgo,
+    "shared_tp": SharedTp,
+    "weight_shard": WeightSharding,
     "embedding": Embedding,
     "landing": PromptCut,
     "decode_attention": DecodeAttention,
@@ -99,6 +136,11 @@ class Plan:
     ``chunks`` above 1 a stage holds that many runs of layers (virtual stages), dealt in ``chunk_order``;
     ``chunk_layers`` lists the layers of each chunk, in the order a token meets them, 0 where a chunk has
     the embedding or the LM head alone.
+    ``shared_overlap`` gathers a shared expert's rows before dispatch and sums them after combine (Megatron's
+    ``--moe-shared-expert-overlap``); ``routing_metadata`` counts exchanges of counts and probabilities.
+    ``weight_shard_size`` are the ranks of an HSDP shard group, ``weight_keep`` keeps gathered weights for
+    backward instead of dropping them after use. ``shared_tp`` is read from true and false too, as ``own``
+    and ``whole``.
     ``shared_routed`` serves the shared experts as routed ones that every token picks: they take slots of
     their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2). ``dcp`` ranks of a TP group that
     hold the same KV head share its tokens, ``dcp_interleave`` consecutive ones at a time (vLLM's decode
@@ -114,12 +156,18 @@ class Plan:
     contract: Contract = Contract.EP
     tp_algo: TpAlgo = TpAlgo.DIRECT
     dense_tp: int | None = None
-    shared_tp: bool = False
+    shared_tp: SharedTp = SharedTp.WHOLE
     shared_routed: bool = False
+    shared_overlap: bool = False
+    routing_metadata: bool = False
+    weight_shard: WeightSharding = WeightSharding.NONE
+    weight_shard_size: int | None = None
+    weight_keep: bool = False
     embedding: Embedding = Embedding.REPLICATED
     landing: PromptCut = PromptCut.ZIGZAG
     stage_layers: tuple[int, ...] | None = None
     decode_attention: DecodeAttention = DecodeAttention.PASS_Q
+    cp_inner: int | None = None
     dcp: int = 1
     dcp_interleave: int = 1
     chunks: int = 1
@@ -127,20 +175,40 @@ class Plan:
     chunk_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.shared_tp, bool):  # how files before the three words said it
+            object.__setattr__(self, "shared_tp", SharedTp.OWN if self.shared_tp else SharedTp.WHOLE)
         for name, words in CHOICES.items():
             object.__setattr__(self, name, word_of(f"mesh.{name}", getattr(self, name), words))
-        for name in ("shared_tp", "shared_routed"):
+        for name in ("shared_routed", "shared_overlap", "routing_metadata"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
-        if self.shared_routed and self.shared_tp:
+        if self.shared_overlap and self.shared_tp is not SharedTp.OWN:
+            raise ConfigError(
+                "mesh.shared_overlap",
+                True,
+                "runs a shared expert's own hops around the dispatch, and "
+                f"shared_tp = {str(self.shared_tp)!r} has none",
+                "drop it, or say shared_tp = 'own'",
+            )
+        direct = self.contract is Contract.EP and self.dispatch is DispatchMode.LOW_LATENCY
+        if self.routing_metadata and not direct:
+            raise ConfigError(
+                "mesh.routing_metadata",
+                True,
+                "counts what an all-to-all exchanges besides rows: contract 'ep' with dispatch 'low_latency'",
+                "say both, or drop it",
+            )
+        if self.shared_routed and self.slices_shared:
             raise ConfigError(
                 "mesh.shared_tp",
-                True,
+                str(self.shared_tp),
                 "slices a shared expert that shared_routed sends away",
                 "drop one of the two",
             )
         if self.dense_tp is not None:
             whole_number("mesh.dense_tp", self.dense_tp)
+        self._check_inner()
+        self._check_shards()
         whole_number("mesh.dcp", self.dcp)
         whole_number("mesh.dcp_interleave", self.dcp_interleave)
         for stage, layers in enumerate(self.stage_layers or ()):
@@ -165,6 +233,51 @@ class Plan:
                 "lists whole stages, and these have chunks",
                 "list every chunk in chunk_layers instead",
             )
+
+    def _check_inner(self) -> None:
+        if self.kv_exchange is KvExchange.HIERARCHICAL:
+            whole_number("mesh.cp_inner", self.cp_inner)
+        elif self.cp_inner is not None:
+            raise ConfigError(
+                "mesh.cp_inner",
+                self.cp_inner,
+                f"is the inner group of kv_exchange = 'hierarchical', not of {str(self.kv_exchange)!r}",
+                "drop it, or say kv_exchange = 'hierarchical'",
+            )
+
+    def _check_shards(self) -> None:
+        if not isinstance(self.weight_keep, bool):
+            raise ConfigError("mesh.weight_keep", self.weight_keep, "must be true or false", "try false")
+        if self.weight_keep and not self.gathers_weights:
+            raise ConfigError(
+                "mesh.weight_keep",
+                True,
+                f"keeps gathered weights, and weight_shard = {str(self.weight_shard)!r} gathers none",
+                "drop it, or say weight_shard = 'fsdp'",
+            )
+        if self.weight_shard is WeightSharding.HSDP:
+            whole_number("mesh.weight_shard_size", self.weight_shard_size)
+        elif self.weight_shard_size is not None:
+            raise ConfigError(
+                "mesh.weight_shard_size",
+                self.weight_shard_size,
+                f"is the shard group of weight_shard = 'hsdp', not of {str(self.weight_shard)!r}",
+                "drop it, or say weight_shard = 'hsdp'",
+            )
+
+    @property
+    def gathers_weights(self) -> bool:
+        """Whether weights of the forward pass lie in pieces that are gathered before they are used."""
+        return self.weight_shard in (WeightSharding.ZERO3, WeightSharding.FSDP, WeightSharding.HSDP)
+
+    def head_parts(self, cp: int) -> int:
+        """How many CP ranks of a group of ``cp`` share a token's heads: 1 where K/V travels instead."""
+        return {KvExchange.ULYSSES: cp, KvExchange.HIERARCHICAL: self.cp_inner or 1}.get(self.kv_exchange, 1)
+
+    @property
+    def slices_shared(self) -> bool:
+        """Whether a shared expert's inner width is cut over TP."""
+        return self.shared_tp is not SharedTp.WHOLE
 
 
 def default_dispatch(phase: Phase) -> DispatchMode:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.errors import ConfigError, nearest, whole_number, word_of
 from tracer.scenario.deployment import BareDeployment, Deployment
 from tracer.scenario.landing import DecodeLanding, Landing, find_token
-from tracer.scenario.plan import default_dispatch
+from tracer.scenario.plan import KvExchange, default_dispatch
 from tracer.scenario.read import parse_text, read_tables
 from tracer.scenario.routing import check_picks, draw_picks
 from tracer.scenario.token import Phase, Token
@@ -46,6 +46,7 @@ class BareScenario:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phase", word_of("phase", self.phase, Phase))
+        _check_phase(self.phase, self.plan.kv_exchange)
         whole_number("seed", self.seed, at_least=0)
         replica, position, home = find_token(self.token, self.mesh, self.plan, self.phase)
         object.__setattr__(self, "replica", replica)
@@ -311,6 +312,17 @@ class Scenario(BareScenario):
             drawn = draw_picks(model, len(moe), seed=self.seed, replica=self.replica, position=self.position)
             given = {layer: given.get(layer, picks) for layer, picks in zip(moe, drawn, strict=True)}
         return {layer: (*picks, *self.always_picked) for layer, picks in given.items()}
+
+
+def _check_phase(phase: Phase, kv_exchange: KvExchange) -> None:
+    """No framework decodes with hierarchical context parallelism, which is for training and prefill."""
+    if phase is Phase.DECODE and kv_exchange is KvExchange.HIERARCHICAL:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            "hierarchical",
+            "is for prefill: a decode step over its two levels is not modelled",
+            "take kv_exchange = 'ulysses' or 'ring' in decode",
+        )
 
 
 def with_model(scenario: BareScenario) -> Scenario:

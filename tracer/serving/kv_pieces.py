@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracer.memory.kv import kv_cp, kv_dcp, kv_heads_of
+from tracer.errors import ConfigError
+from tracer.memory.kv import kv_cp, kv_cps_of, kv_dcp, stored_heads
 from tracer.memory.kv_owners import kv_bytes_of_heads
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 Shard = tuple[int, int]
 """(CP coordinate, turn within a DCP group): ranks of one shard keep the same positions."""
+
+Place = tuple[int, int]
+"""(TP coordinate, CP coordinate) of a rank in its replica and stage."""
 
 _BLOCK = 1 << 20
 
@@ -52,17 +56,30 @@ def kv_pieces(pools: Pools, position: int | None = None) -> tuple[KvPiece, ...]:
     Every rank of the decode pool gets the heads it will keep, its replicas of them too. Where several
     prefill ranks hold a head, the decode ranks that need it ask them in turn.
     """
+    _check_latent(pools)
     counts = shard_counts(pools) if position is None else {_shard_pair(pools, position): 1}
     pieces = []
     for (ours, theirs), positions in sorted(counts.items()):
-        for source_tp, target_tp, heads in _head_moves(pools, ours[1], theirs[1]):
+        for source, target, heads in _head_moves(pools, ours, theirs):
             each = kv_bytes_of_heads(pools.prefill, len(heads))
             for source_stage, target_stage, layers in _layer_moves(pools):
-                src = _rank(pools.prefill, source_tp, ours[0], source_stage)
-                dst = _rank(pools.decode, target_tp, theirs[0], target_stage)
+                src = _rank(pools.prefill, source, source_stage)
+                dst = _rank(pools.decode, target, target_stage)
                 size = each * len(layers) * positions
                 pieces.append(KvPiece(src, dst, layers, heads, positions, size))
     return tuple(sorted(pieces, key=lambda piece: (piece.src, piece.dst, piece.layers.start)))
+
+
+def _check_latent(pools: Pools) -> None:
+    """MLA's latent cannot become the heads that another kind of CP keeps, nor the reverse."""
+    parts = {scenario.plan.head_parts(scenario.mesh.cp) > 1 for scenario in (pools.prefill, pools.decode)}
+    if pools.prefill.model.mla and len(parts) > 1:
+        raise ConfigError(
+            "mesh.kv_exchange",
+            str(pools.prefill.plan.kv_exchange),
+            "keeps MLA's K/V as heads in one pool and as a latent in the other",
+            "take the same kind of context parallelism in both pools",
+        )
 
 
 def shard_counts(pools: Pools) -> dict[tuple[Shard, Shard], int]:
@@ -93,8 +110,8 @@ def _shard_pair(pools: Pools, position: int) -> tuple[Shard, Shard]:
     return ours, theirs
 
 
-def _rank(scenario: Scenario, tp: int, cp: int, stage: int) -> int:
-    return scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
+def _rank(scenario: Scenario, place: tuple[int, int], stage: int) -> int:
+    return scenario.mesh.rank(tp=place[0], cp=place[1], dp=scenario.replica, pp=stage)
 
 
 def _layer_moves(pools: Pools) -> Iterator[tuple[int, int, range]]:
@@ -111,25 +128,27 @@ def _runs(scenario: Scenario) -> list[tuple[int, range]]:
     return [(stage, run) for stage, runs in enumerate(scenario.stage_runs) for run in runs]
 
 
-def _head_moves(pools: Pools, our_turn: int, their_turn: int) -> list[tuple[int, int, tuple[int, ...]]]:
-    """(prefill tp, decode tp, KV heads) so that every decode rank of the shard gets the heads it keeps."""
-    sources = _tps_by_head(pools.prefill, our_turn)
-    targets = _tps_by_head(pools.decode, their_turn)
-    found: dict[tuple[int, int], list[int]] = {}
+def _head_moves(pools: Pools, ours: Shard, theirs: Shard) -> list[tuple[Place, Place, tuple[int, ...]]]:
+    """(prefill place, decode place, KV heads): every decode rank of the shard gets the heads it keeps."""
+    sources = _places_by_head(pools.prefill, ours)
+    targets = _places_by_head(pools.decode, theirs)
+    found: dict[tuple[Place, Place], list[int]] = {}
     for head, takers in targets.items():
         holders = sources[head]
-        for turn, target_tp in enumerate(takers):
-            found.setdefault((target_tp, holders[turn % len(holders)]), []).append(head)
-    latent = pools.prefill.model.mla
+        for turn, target in enumerate(takers):
+            found.setdefault((target, holders[turn % len(holders)]), []).append(head)
+    latent = pools.prefill.model.mla and pools.prefill.plan.head_parts(pools.prefill.mesh.cp) == 1
     return [
         (source, target, () if latent else tuple(heads)) for (target, source), heads in sorted(found.items())
     ]
 
 
-def _tps_by_head(scenario: Scenario, turn: int) -> dict[int, list[int]]:
-    """TP ranks of a shard that keep each KV head, ascending; the MLA latent counts as head 0."""
-    found: dict[int, list[int]] = {}
+def _places_by_head(scenario: Scenario, shard: Shard) -> dict[int, list[Place]]:
+    """(tp, cp) of the ranks of a shard that keep each KV head, ascending; the MLA latent counts as head 0."""
+    found: dict[int, list[Place]] = {}
+    cp, turn = shard
     for tp in range(turn, scenario.mesh.tp, scenario.plan.dcp):
-        for head in kv_heads_of(scenario, tp) or (0,):
-            found.setdefault(head, []).append(tp)
+        for keeper in kv_cps_of(scenario, cp):
+            for head in stored_heads(scenario, _rank(scenario, (tp, keeper), 0)) or (0,):
+                found.setdefault(head, []).append((tp, keeper))
     return found

@@ -17,6 +17,7 @@ from tracer.serving.lockstep import meeting_replicas
 from tracer.traffic.traffic import stage_sends
 from tracer.trip.clock import transfer_seconds
 from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
+from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.moves import row_bytes
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def cp_cell(scenario: Scenario) -> Cell:
     """What travels between the ranks that share a context."""
     cp, dcp, tp = scenario.mesh.cp, scenario.plan.dcp, scenario.mesh.tp
     own = kv_elements(scenario) * BYTES[scenario.dtype.kv] * tp
+    parts = scenario.plan.head_parts(cp)
+    if parts > 1:
+        return _heads_cell(scenario, parts)
     if not scenario.decodes:
         if cp == 1:
             return Cell("does not cut the prompt: K/V stays where it is made", {"kv_bytes": 0})
@@ -154,6 +158,21 @@ def cp_cell(scenario: Scenario) -> Cell:
         f"K/V stays put{carved}; the query goes out ({format_bytes(query)} a layer) and partial outputs "
         f"return ({format_bytes(partial)}); its context's K/V is {format_bytes(own * scenario.position)}",
         {"query_bytes": query, "partial_bytes": partial, "context_kv_bytes": own * scenario.position},
+    )
+
+
+def _heads_cell(scenario: Scenario, parts: int) -> Cell:
+    """What CP ranks that share heads send of one token (Ulysses, hierarchical)."""
+    each, dtype, tp = head_slice(scenario), scenario.dtype, scenario.mesh.tp
+    out = (each.query * BYTES[dtype.activations] + each.kv * BYTES[dtype.kv]) * tp * (parts - 1)
+    back = each.output * BYTES[dtype.activations] * tp * (parts - 1)
+    outer = scenario.mesh.cp // parts
+    ring = each.kv * BYTES[dtype.kv] * tp * parts * (outer - 1)
+    round_the_ring = f"; its K/V goes round {outer} groups ({format_bytes(ring)})" if outer > 1 else ""
+    return Cell(
+        f"{parts} CP ranks share heads: a token's go out ({format_bytes(out)} a layer) and their outputs "
+        f"return ({format_bytes(back)}){round_the_ring}",
+        {"heads_bytes": out, "output_bytes": back, "kv_bytes": ring},
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, Sp
 from tracer.scenario.step import tokens_per_replica
 from tracer.timing.operators import (
     ExpertLoad,
@@ -66,8 +66,17 @@ def _shared(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Op
     model = scenario.model
     if not (model.moe_layers and model.shared_experts) or scenario.always_picked:
         return ()
-    split = scenario.mesh.tp if scenario.plan.shared_tp else 1
-    return (ffn_operator(model, WeightPart.SHARED, rows * split, split, unstated),)
+    split = scenario.mesh.tp if scenario.plan.slices_shared else 1
+    return (ffn_operator(model, WeightPart.SHARED, shared_rows(scenario, rows), split, unstated),)
+
+
+def shared_rows(scenario: Scenario, rows: float) -> float:
+    """Rows that one GPU runs its part of a shared expert on, of ``rows`` that it dispatches.
+
+    A slice runs on all rows of the TP group, which without SP each of its ranks has anyway.
+    """
+    gathers = scenario.plan.slices_shared and scenario.plan.sp is not Sp.OFF
+    return rows * scenario.mesh.tp if gathers else rows
 
 
 def _experts(scenario: Scenario, rows: float, unstated: WeightFormat) -> tuple[Operator, ...]:

@@ -20,6 +20,7 @@ from tracer.timing.measured.error import expected_error, expected_interval
 from tracer.timing.measured.exchange import linked, measured_axes, measured_exchange
 from tracer.timing.roofline import LayerTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
+from tracer.traffic.gathers import ENDS
 from tracer.traffic.moe import dispatched_rows
 from tracer.traffic.traffic import CommVolume, comm_volume, stage_sends
 from tracer.trip.clock import LinkRates
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
+_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS)
+"""Parts of the traffic that weigh the same whatever the tokens."""
 _NOTHING = LayerTime(())
 _PROPORTIONAL = (
     "elements", "bytes", "nvlink_elements", "ib_elements", "nvlink_bytes", "ib_bytes", "nvlink_seconds",
@@ -85,7 +88,11 @@ class PassTime:
     @property
     def attention_seconds(self) -> float:
         """Attention of a layer with its TP and CP traffic."""
-        met = self.axis_seconds("cp", "attention", HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN)
+        met = self.axis_seconds(
+            "cp",
+            "attention",
+            *(HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER),
+        )
         return self.attention.seconds + self.axis_seconds("tp", "attention") + met
 
     @property
@@ -103,18 +110,23 @@ class PassTime:
         )
 
     @property
+    def gather_seconds(self) -> float:
+        """Gathers of sharded weights before a layer, on average and none of it hidden behind compute."""
+        return self.axis_seconds("dp", HopKind.WEIGHT_GATHER)
+
+    @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull")
-        small = self.around.seconds + self.around_moe.seconds
+        small = self.around.seconds + self.around_moe.seconds + self.gather_seconds
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved + small
 
     @property
     def dense_layer_seconds(self) -> float:
         """One dense layer."""
-        small = self.around.seconds + self.around_dense.seconds
+        small = self.around.seconds + self.around_dense.seconds + self.gather_seconds
         return self.attention_seconds + self.dense.seconds + self.axis_seconds("tp", "ffn") + small
 
     @property
@@ -332,7 +344,7 @@ def _measured_compute(
     found = measured_work(sized, batch, parts, gpu, work)
     outside, moe = dispatched_rows(sized, tokens_per_replica(sized)), bool(sized.model.moe_layers)
     inside = batch.tokens / (parts * sized.mesh.cp)
-    shared = sized.mesh.tp if sized.plan.shared_tp else 1
+    shared = sized.mesh.tp if sized.plan.slices_shared else 1
     own = inside / (sized.mesh.tp // sized.dense_tp)
     return replace(
         floor,
@@ -365,7 +377,7 @@ def _scaled(traffic: CommVolume, scenario: Scenario) -> CommVolume:
     factor = rows / traffic.tokens
     lines = tuple(
         line
-        if line.part == HopKind.WEIGHT_PULL
+        if line.part in _WEIGHTS
         else replace(line, **{name: getattr(line, name) * factor for name in _PROPORTIONAL})
         for line in traffic.lines
     )

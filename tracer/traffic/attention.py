@@ -23,6 +23,7 @@ from tracer.traffic.line import (
 )
 from tracer.trip.hop import HopKind
 from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
+from tracer.trip.hops.heads import head_slice
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Int64s
@@ -32,14 +33,22 @@ if TYPE_CHECKING:
 def attention_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """Lines of axis cp by the scenario's phase; none where every rank has the K/V that it needs."""
     cp, dcp = scenario.mesh.cp, scenario.plan.dcp
-    if scenario.decodes and attention_way(scenario) is DecodeAttention.PASS_Q:
+    moves_heads = scenario.plan.head_parts(cp) > 1
+    if scenario.decodes and not moves_heads and attention_way(scenario) is DecodeAttention.PASS_Q:
         return [_query_line(scenario, tokens), _partials_line(scenario, tokens)] if cp * dcp > 1 else []
-    return [_exchange_line(scenario, tokens)] if cp > 1 else []
+    parts = scenario.plan.head_parts(cp)
+    exchanged = [_exchange_line(scenario, tokens)] if cp > parts else []
+    if parts == 1:
+        return exchanged
+    scatter, gather = _heads_lines(scenario, tokens)
+    return [scatter, *exchanged, gather]
 
 
 def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """K/V of T/cp tokens to every other CP rank; MLA: the latent."""
     model, cp = scenario.model, scenario.mesh.cp
+    if scenario.plan.head_parts(cp) > 1:
+        return _ring_line(scenario, tokens)
     each = kv_elements(scenario)
     formula = "(cp-1)·(T/cp)·(kv_lora+rope)" if model.mla else "(cp-1)·(T/cp)·2·max(1, n_kv/tp)·d_h"
     return plain_line(
@@ -55,6 +64,69 @@ def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
         times=model.layers,
     )
+
+
+def _heads_lines(scenario: Scenario, tokens: int) -> tuple[AxisTraffic, AxisTraffic]:
+    """Heads of T/cp tokens to the ranks that compute them, and their outputs back (Ulysses)."""
+    cp, dtype = scenario.mesh.cp, scenario.dtype
+    parts, each = scenario.plan.head_parts(cp), head_slice(scenario)
+    count = (parts - 1) * tokens / cp
+    share = share_of_groups(scenario, _inner_groups(scenario), layers_by_stage(scenario))
+    lead, width = f"{parts - 1}·({tokens}/{cp})", "(kv_nope+rope)" if scenario.model.mla else "d_h"
+    group = "cp" if parts == cp else "inner"
+    of, few = (
+        f"(tp·{group})",
+        scenario.model.mla or (scenario.model.kv_heads or 0) >= scenario.mesh.tp * parts,
+    )
+    kv_heads = f"n_kv/{of}" if few else f"max(1, n_kv/{of})"
+    scatter = shared_line(
+        scenario.cluster,
+        "cp",
+        str(HopKind.HEADS_SCATTER),
+        elements=count * (each.query + each.kv),
+        size=count * (each.query * BYTES[dtype.activations] + each.kv * BYTES[dtype.kv]),
+        ib_share=share,
+        formula=f"({group}-1)·(T/cp)·(n_h/{of}·{width} + K, V of {kv_heads})",
+        numbers=f"{lead}·({each.query} + {each.kv})",
+        times=scenario.model.layers,
+    )
+    gather = shared_line(
+        scenario.cluster,
+        "cp",
+        str(HopKind.HEADS_GATHER),
+        elements=count * each.output,
+        size=count * each.output * BYTES[dtype.activations],
+        ib_share=share,
+        formula=f"({group}-1)·(T/cp)·n_h/{of}·d_v",
+        numbers=f"{lead}·{each.output}",
+        times=scenario.model.layers,
+    )
+    return scatter, gather
+
+
+def _ring_line(scenario: Scenario, tokens: int) -> AxisTraffic:
+    """K/V heads of an inner group's tokens round the other inner groups (hierarchical CP)."""
+    cp = scenario.mesh.cp
+    parts, each = scenario.plan.head_parts(cp), head_slice(scenario).kv
+    groups = _inner_groups(scenario).reshape(-1, cp // parts, parts).swapaxes(1, 2).reshape(-1, cp // parts)
+    return plain_line(
+        scenario.cluster,
+        "cp",
+        "attention",
+        elements=(cp // parts - 1) * tokens * parts / cp * each,
+        element_bytes=BYTES[scenario.dtype.kv],
+        ib_share=share_of_groups(scenario, groups, layers_by_stage(scenario), ring=True),
+        formula="(cp/inner-1)·(T·inner/cp)·K, V of n_kv/(tp·inner)",
+        numbers=f"{cp // parts - 1}·({tokens}·{parts}/{cp})·{each}",
+        times=scenario.model.layers,
+    )
+
+
+def _inner_groups(scenario: Scenario) -> Int64s:
+    """CP ranks that share heads, ``[groups, parts]``: runs of a CP group, group by group."""
+    mesh = scenario.mesh
+    grouped: Int64s = mesh.groups("cp").astype(np.int64).reshape(-1, scenario.plan.head_parts(mesh.cp))
+    return grouped
 
 
 def _query_line(scenario: Scenario, tokens: int) -> AxisTraffic:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
-from tracer.scenario.plan import Contract, Embedding, Sp, TpAlgo
+from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
 from tracer.traffic.attention import attention_lines, head_lines
+from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
 from tracer.trip.kinds import not_modelled
@@ -115,6 +116,7 @@ def comm_volume(scenario: Scenario) -> CommVolume:
     if sends := stage_sends(scenario):
         lines.append(_pp_line(scenario, tokens, sends))
     lines += head_lines(scenario, tokens)
+    lines += gather_lines(scenario)
     return CommVolume(scenario, tokens, tuple(lines))
 
 
@@ -127,7 +129,7 @@ def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     lines = [_tp_line(scenario, tokens, "attention", every, 2)]
     if sum(dense) and scenario.dense_tp > 1:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
-    if sum(moe) and plan.shared_tp and model.shared_experts:
+    if sum(moe) and plan.shared_tp is SharedTp.OWN and model.shared_experts:
         lines.append(_tp_line(scenario, tokens, "shared_expert", moe, 2))
     if sum(moe) and plan.contract is Contract.TP:
         lines.append(_tp_line(scenario, tokens, "moe", moe, 2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, nearest
 from tracer.mesh.mesh import GROUP_NAMES
-from tracer.trip.hop import HopKind
+from tracer.trip.hop import WEIGHT_KINDS
 from tracer.trip.trip import LOG_AXES
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _check_axis(axis: str, known: tuple[str, ...]) -> None:
 def _running(trip: Trip, count: Callable[[Hop], int]) -> list[int]:
     total, found = 0, []
     for hop in trip.hops:
-        total += count(hop) if hop.kind is not HopKind.WEIGHT_PULL else 0
+        total += count(hop) if hop.kind not in WEIGHT_KINDS else 0
         found.append(total)
     return found
 

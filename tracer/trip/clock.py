@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracer.display import exact_sum, running_sums
 from tracer.mesh.cluster import Link, Tier
-from tracer.trip.hop import HopKind, Role
+from tracer.trip.hop import WEIGHT_KINDS, HopKind, Role
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -159,5 +159,5 @@ class TripTime:
 def trip_time(trip: Trip, rates: LinkRates | None = None, rates_name: str = "the cluster's") -> TripTime:
     """Time of a trip's hops at ``rates``, or at those of the scenario's cluster."""
     rates = rates or LinkRates.of(trip.scenario.cluster)
-    pulls = any(hop.kind is HopKind.WEIGHT_PULL for hop in trip.hops)
+    pulls = any(hop.kind in WEIGHT_KINDS for hop in trip.hops)
     return TripTime(tuple(hop_time(hop, rates) for hop in trip.hops), rates, rates_name, pulls)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import TripTime, trip_time
-from tracer.trip.hop import HopKind
+from tracer.trip.hop import WEIGHT_KINDS
 from tracer.trip.trip import LOG_AXES, TIERS, take_trip
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def compare_trips(a: Trip, b: Trip) -> TripComparison:
 
 def axis_totals(trip: Trip, axis: str) -> AxisTotals:
     """Totals of one axis; pulled weights are tallied apart and left out."""
-    hops = [hop for hop in trip.filter(axis=axis) if hop.kind is not HopKind.WEIGHT_PULL]
+    hops = [hop for hop in trip.filter(axis=axis) if hop.kind not in WEIGHT_KINDS]
     moved = dict.fromkeys(TIERS, 0)
     for hop in hops:
         for transfer in hop.transfers:

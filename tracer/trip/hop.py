@@ -37,6 +37,9 @@ class HopKind(StrEnum):
     KV_EXCHANGE = "kv_exchange", "cp", "cp", "KV", "Exchange K/V"
     REDUCE_SCATTER = "reduce_scatter", "tp", "tp", "RS", "Reduce-scatter"
     ALL_REDUCE = "all_reduce", "tp", "tp", "AR", "All-reduce"
+    COUNTS_REDUCE = "counts_reduce", "tp", "rest", "CR", "Sum experts' counts"
+    COUNTS_GATHER = "counts_gather", "ep", "rest", "CG", "Gather experts' counts"
+    PROBS_DISPATCH = "probs_dispatch", "ep", "rest", "PD", "Dispatch probabilities"
     DISPATCH = "dispatch", "ep", "ep", "D", "Dispatch to experts"
     COMBINE = "combine", "ep", "ep", "C", "Combine experts' outputs"
     PP_SEND = "pp_send", "pp", "pp", "PP", "Send to the next stage"
@@ -44,8 +47,11 @@ class HopKind(StrEnum):
     LOGITS_GATHER = "logits_gather", "tp", "tp", "LG", "Gather logits"
     QUERY_SEND = "query_send", "cp", "cp", "Q", "Send queries"
     PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
+    HEADS_SCATTER = "heads_scatter", "cp", "cp", "HS", "Scatter heads"
+    HEADS_GATHER = "heads_gather", "cp", "cp", "HG", "Gather heads"
     KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
     WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
+    WEIGHT_GATHER = "weight_gather", None, "rest", "WG", "Gather weights"
 
 
 class Role(StrEnum):
@@ -62,6 +68,7 @@ class Role(StrEnum):
     QUERY = "query"
     OUTPUT = "output"
     WEIGHTS = "weights"
+    METADATA = "metadata"
 
 
 class Part(StrEnum):
@@ -78,8 +85,12 @@ class Part(StrEnum):
     TRANSFER = "transfer"
 
 
-QUIET_KINDS = frozenset({HopKind.LAND, HopKind.WEIGHT_PULL})
-"""Kinds that are no comm op: landing is local, pulled weights are tallied apart."""
+METADATA_KINDS = frozenset({HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH})
+"""Kinds of ``routing_metadata``: what routing exchanges besides rows."""
+WEIGHT_KINDS = frozenset({HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER})
+"""Kinds that bring weights to the token: they touch no GPU, cross nothing, and are tallied apart."""
+QUIET_KINDS = frozenset({HopKind.LAND, *WEIGHT_KINDS})
+"""Kinds that are no comm op: landing is local, weights are tallied apart."""
 
 
 class Transfer(NamedTuple):
@@ -160,7 +171,7 @@ class Hop:
     @property
     def crossings(self) -> int:
         """Transfers between NVLink domains; pulled weights are tallied apart."""
-        if self.kind is HopKind.WEIGHT_PULL:
+        if self.kind in WEIGHT_KINDS:
             return 0
         return [transfer.tier for transfer in self.transfers].count(Tier.IB)
 
@@ -168,7 +179,7 @@ class Hop:
     def touched(self) -> set[int]:
         """Ranks that hold a piece of the token because of this hop."""
         ranks = set(self.held)
-        if self.kind is not HopKind.WEIGHT_PULL:
+        if self.kind not in WEIGHT_KINDS:
             for transfer in self.transfers:
                 ranks.add(transfer.src)
                 ranks.add(transfer.dst)

@@ -8,7 +8,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.scenario.plan import Contract, DecodeAttention, Embedding, Sp
+from tracer.scenario.plan import Contract, DecodeAttention, Embedding, SharedTp, Sp
+from tracer.scenario.sharding import shard_sizes
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
@@ -65,6 +66,7 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
+    yield from _gathered(scenario, replace(start, part=Part.EMBEDDING))
     if scenario.plan.embedding is Embedding.VOCAB_PARALLEL and _tp(scenario) > 1:
         yield _sum(scenario), replace(start, part=Part.EMBEDDING)
     ends = [chunk.stage for chunk in scenario.chunks[1:]]
@@ -74,6 +76,7 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
         for layer in chunk.layers:
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
+            yield from _gathered(scenario, where)
             if mixes_tokens(model, layer):
                 yield from _attention(scenario, where, after_kv, meet)
             if has_ffn(model, layer):
@@ -92,6 +95,13 @@ def _tp(scenario: Scenario) -> int:
 def _split_tokens(scenario: Scenario) -> bool:
     """Whether each token lives on one TP rank outside attention."""
     return scenario.plan.sp is Sp.MEGATRON
+
+
+def _gathered(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """The pieces of a unit of sharded weights, before the unit runs."""
+    sizes = shard_sizes(scenario.plan, scenario.mesh)
+    if (sizes.experts if where.part is Part.MOE else sizes.dense) > 1:
+        yield hops.weight_gather, where
 
 
 def _sum(scenario: Scenario) -> HopBuilder:
@@ -113,13 +123,18 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
 
 
 def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    if scenario.mesh.cp > 1:
+    """K/V to the queries, or heads to the ranks that compute them and back; both under hierarchical CP."""
+    cp = scenario.mesh.cp
+    parts = scenario.plan.head_parts(cp)
+    if parts > 1:
+        yield hops.heads_scatter, where
+    if cp > parts:
         yield hops.kv_exchange, where
 
 
 def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
     """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
-    if attention_way(scenario) is DecodeAttention.PASS_KV:
+    if scenario.plan.head_parts(scenario.mesh.cp) > 1 or attention_way(scenario) is DecodeAttention.PASS_KV:
         yield from _exchange_kv(scenario, where)
     elif scenario.mesh.cp * scenario.plan.dcp > 1:
         yield hops.query_send, where
@@ -131,6 +146,8 @@ def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting)
         yield hops.all_gather, where
     if has_kv(scenario.model, where.layer):
         yield from meet(scenario, where)
+        if scenario.plan.head_parts(scenario.mesh.cp) > 1:
+            yield hops.heads_gather, after_kv
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
 
@@ -140,9 +157,28 @@ def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
         if scenario.dense_tp > 1:
             yield from _split_matmul(scenario, replace(where, part=Part.FFN))
         return
-    if scenario.model.shared_experts and scenario.plan.shared_tp:
-        yield from _split_matmul(scenario, replace(where, part=Part.SHARED))
-    yield from _moe(scenario, replace(where, part=Part.MOE))
+    yield from _gathered(scenario, replace(where, part=Part.MOE))
+    moe, shared = replace(where, part=Part.MOE), replace(where, part=Part.SHARED)
+    own = scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN and _tp(scenario) > 1
+    around = own and scenario.plan.shared_overlap
+    if own and not around:
+        yield from _split_matmul(scenario, shared)
+    yield from _routing_counts(scenario, moe)
+    if around and _split_tokens(scenario):
+        yield hops.all_gather, shared
+    yield from _moe(scenario, moe)
+    if around:
+        yield _sum(scenario), shared
+
+
+def _routing_counts(scenario: Scenario, where: Where) -> Iterator[Stop]:
+    """Counts of rows per expert, where what routing exchanges is asked for."""
+    if not scenario.plan.routing_metadata:
+        return
+    if scenario.mesh.replica_size > 1:
+        yield hops.counts_reduce, where
+    if scenario.mesh.dispatch_size > 1:
+        yield hops.counts_gather, where
 
 
 def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -156,20 +192,24 @@ def _moe(scenario: Scenario, where: Where) -> Iterator[Stop]:
             yield hops.weight_pull, where
         else:
             yield hops.dispatch, where
+            if scenario.plan.routing_metadata:
+                yield hops.probs_dispatch, where
             yield hops.combine, where
     if scenario.plan.sp is Sp.BEFORE_DISPATCH and _tp(scenario) > 1:
         yield hops.all_gather, where
 
 
 def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
-    if _tp(scenario) == 1 or not rider.to_head:
+    if not rider.to_head:
         return
     stage = scenario.head_stage
     home = scenario.mesh.moved(rider.home, "pp", stage)
     where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
-    if _split_tokens(scenario):
-        yield hops.head_copy, where
-    yield hops.logits_gather, where
+    yield from _gathered(scenario, where)
+    if _tp(scenario) > 1:
+        if _split_tokens(scenario):
+            yield hops.head_copy, where
+        yield hops.logits_gather, where
 
 
 MAX_TRANSFERS = 1 << 16
@@ -188,6 +228,10 @@ def check_length(scenario: Scenario) -> None:
     fan_out = 2 * picks * mesh.etp if scenario.plan.contract is Contract.EP else group
     shards = cp * scenario.plan.dcp
     layer = 6 + 6 * tp + 2 * tp * shards + (2 * sources * (fan_out + 1) if model.experts else 0)
+    sizes = shard_sizes(scenario.plan, mesh)
+    layer += tp * (sizes.dense - 1) + (picks * mesh.etp * (sizes.experts - 1) if model.experts else 0)
+    if scenario.plan.routing_metadata and model.experts:
+        layer += 2 * mesh.replica_size + sources * (group + picks * mesh.etp)
     if scenario.plan.contract is Contract.DWDP and model.experts:
         layer += sources * model.experts
     if model.layers * layer > MAX_TRANSFERS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.mesh.cluster import Tier
-from tracer.trip.hop import Hop, HopKind
+from tracer.trip.hop import WEIGHT_KINDS, Hop
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -68,7 +68,7 @@ def _carried(hops: Iterable[tuple[int, Hop]]) -> dict[_Link, _Carried]:
     """Bytes of each transfer and the tokens, by link."""
     found: dict[_Link, _Carried] = {}
     for token, hop in hops:
-        if hop.kind is HopKind.WEIGHT_PULL:
+        if hop.kind in WEIGHT_KINDS:
             continue
         for move in hop.transfers:
             sizes, tokens = found.setdefault((move.src, move.dst, move.tier), ([], {}))

@@ -15,7 +15,7 @@ from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import trip_time
-from tracer.trip.hop import Hop, HopKind
+from tracer.trip.hop import WEIGHT_KINDS, Hop
 from tracer.trip.hops.cp import attention_way, kv_elements, pass_rule
 from tracer.trip.kinds import not_modelled
 from tracer.trip.trip import SCHEMA, Tally
@@ -177,7 +177,7 @@ def trip_text(trip: Trip) -> str:
 def _row(hop: Hop, tally: Tally, seconds: float, since: float) -> tuple[object, ...]:
     """The cells of a hop; bytes of pulled weights are marked, for the tally leaves them out."""
     moved = format_bytes(hop.bytes)
-    apart = " apart" if hop.kind is HopKind.WEIGHT_PULL else ""
+    apart = " apart" if hop.kind in WEIGHT_KINDS else ""
     dead = "  (dead work)" if hop.dead else ""
     note = f"  [{hop.note}]" if hop.note else ""
     return (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
-from tracer.trip.hop import Hop, HopKind, Part
+from tracer.trip.hop import WEIGHT_KINDS, Hop, Part
 from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
 from tracer.trip.itinerary import check_length, itinerary
 
@@ -36,7 +36,8 @@ class TripLog:
     """Totals of a trip, as the counting rules define them.
 
     ``bytes`` is the sum over transfers of the token's own bytes; ``weight_bytes`` are experts pulled to
-    it (DWDP), tallied apart.
+    it (DWDP) and pieces of sharded weights gathered for it (FSDP, ZeRO-3), tallied apart in ``weight_ops``
+    pulls and gathers.
     """
 
     gpus_touched: int
@@ -47,6 +48,7 @@ class TripLog:
     bytes: int
     bytes_by_tier: dict[str, int]
     weight_bytes: int = 0
+    weight_ops: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The log as JSON values."""
@@ -154,7 +156,7 @@ def sum_of(hop: Hop, sums: Sums) -> HopSum:
     found = sums.get(id(hop.transfers))
     if found is None or not hop.transfers:
         over_ib = [transfer.bytes for transfer in hop.transfers if transfer.tier is Tier.IB]
-        crossings = 0 if hop.kind is HopKind.WEIGHT_PULL else len(over_ib)
+        crossings = 0 if hop.kind in WEIGHT_KINDS else len(over_ib)
         ib_bytes = sum(over_ib)
         found = sums[id(hop.transfers)] = HopSum(hop.touched, crossings, hop.bytes - ib_bytes, ib_bytes)
     return found
@@ -181,11 +183,12 @@ def log_of_hops(scenario: Scenario, hops: Iterable[Hop], last: Tally, sums: Sums
     """The log of hops that a last tally has counted: what it adds are the sums by axis and by tier."""
     sums = {} if sums is None else sums
     by_axis = dict.fromkeys(LOG_AXES, 0)
-    nvlink_bytes = ib_bytes = weight_bytes = 0
+    nvlink_bytes = ib_bytes = weight_bytes = weight_ops = 0
     for hop in hops:
         found = sum_of(hop, sums)
-        if hop.kind is HopKind.WEIGHT_PULL:
+        if hop.kind in WEIGHT_KINDS:
             weight_bytes += found.bytes
+            weight_ops += 1
             continue
         if hop.axis is not None:
             by_axis[hop.axis] += found.crossings
@@ -200,4 +203,5 @@ def log_of_hops(scenario: Scenario, hops: Iterable[Hop], last: Tally, sums: Sums
         last.bytes,
         {str(Tier.NVLINK): nvlink_bytes, str(Tier.IB): ib_bytes},
         weight_bytes,
+        weight_ops,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.accelerate.checks import CP, REPLICATE, SHARD, SP, TP, check_sizes
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
-from tracer.frameworks.common import check_heads, linear, node_notes
+from tracer.frameworks.common import check_heads, linear, node_notes, sharded_weights
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 
@@ -39,11 +39,14 @@ def read(request: Request) -> Reading:
     ranks = grid(tp=tp, sp=sp, cp=cp, dp_shard=shard, dp_replicate=replicate)
     data = ("dp_shard", "dp_replicate")
     rotates = settings.text("cp_comm_strategy") == "alltoall"
+    # Sequence parallelism is DeepSpeed's Ulysses; context parallelism is torch's, by rotation or all-gather.
+    exchange = "ulysses" if sp > 1 else "ring" if rotates else "all_gather"
     return Reading(
         View(ranks, {"tp": ("tp",), "cp": ("sp", "cp"), "dp": data, "pp": ()}),
         View(ranks, {"etp": ("tp",), "ep": (), "edp": ("sp", "cp", *data)}),
         _groups(ranks),
-        {"sp": "off", "contract": "tp", "kv_exchange": "ring" if rotates else "all_gather"},
+        {"sp": "off", "contract": "tp", "kv_exchange": exchange}
+        | (sharded_weights(shard * cp, replicate) if sp == 1 else {}),
         linear(request.experts, 1, TP, ""),
         tuple(_notes(request, ranks)),
     )
@@ -60,14 +63,4 @@ def _groups(ranks: RankGrid) -> dict[str, AxisGroups]:
 
 def _notes(request: Request, ranks: RankGrid) -> list[Note]:
     tp = AxisGroups(ranks, ("tp",))
-    notes = node_notes(request, tp, request.settings.name(TP), AxisGroups(ranks, ()))
-    if ranks.size_of("sp") > 1:
-        notes.append(
-            Note(
-                "ulysses_not_expressible",
-                "sequence parallelism swaps heads and tokens by all-to-all; the scenario calls its groups cp "
-                "and exchanges K/V",
-                "read the sp groups; do not count the kv_exchange hop",
-            )
-        )
-    return notes
+    return node_notes(request, tp, request.settings.name(TP), AxisGroups(ranks, ()))

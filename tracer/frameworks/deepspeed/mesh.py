@@ -46,7 +46,7 @@ def read(request: Request) -> Reading:
         View(dense, {"tp": ("model",), "cp": ("sp",), "dp": ("data",), "pp": ("pipe",)}),
         expert,
         _groups(request, sizes, dense, expert_grid),
-        _plan(sizes),
+        _plan(sizes) | _zero(settings.size("zero_stage"), sizes),
         linear(experts, sizes.ep, sizes.ep_dest, placed, (sizes.ep_dest, "num_experts")),
         tuple(_notes(request, sizes, dense, expert.walk("ep"))),
     )
@@ -92,11 +92,17 @@ def _groups(request: Request, sizes: Sizes, dense: RankGrid, expert: RankGrid) -
 
 
 def _plan(sizes: Sizes) -> dict[str, object]:
-    plan: dict[str, object] = {"sp": "off", "kv_exchange": "all_gather", "landing": "contiguous"}
+    # DistributedAttention and UlyssesSPAttentionHF; the latter copies K/V heads where they are few.
+    plan: dict[str, object] = {"sp": "off", "kv_exchange": "ulysses", "landing": "contiguous"}
     if sizes.ep == 1 and not sizes.folding:
         return plan | {"contract": "tp"}
     # One all-to-all of capacity buffers: every expert's rows straight to its rank.
     return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _zero(stage: int, sizes: Sizes) -> dict[str, object]:
+    """ZeRO shards over all data (and sequence) parallel ranks; only stage 3 shards weights."""
+    return {"weight_shard": f"zero{stage}"} if stage and sizes.dp * sizes.sp > 1 else {}
 
 
 def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: AxisGroups) -> list[Note]:
@@ -110,8 +116,6 @@ def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: AxisGroups) -> l
     )
     if not sizes.folding and sizes.tp > 1 and sizes.ep > 1:
         notes.append(_lanes(settings.on("enable_expert_tensor_parallelism")))
-    if sizes.sp > 1:
-        notes.append(_ULYSSES)
     if not settings.has("num_experts"):
         notes += experts_unknown(request, sizes.ep)
     return notes
@@ -130,11 +134,3 @@ def _lanes(sliced: bool) -> Note:
         "the lanes, and its trip counts slices",
         "--enable-expert-tensor-parallelism slices experts over the lanes",
     )
-
-
-_ULYSSES = Note(
-    "ulysses_not_expressible",
-    "Ulysses sequence parallelism swaps heads and tokens by all-to-all; the scenario calls its groups cp and "
-    "exchanges K/V",
-    "read the sp groups; do not count the kv_exchange hop",
-)

@@ -123,6 +123,13 @@ def _some_groups(grid: RankGrid) -> str:
 def check_context(request: Request, cp: int) -> None:
     """The sequence must divide over CP, and the levels of hierarchical CP must multiply to it."""
     settings = request.settings
+    kind = settings.text("cp_comm_type")
+    if cp > 1 and kind not in ("p2p", "all_gather", "a2a", "a2a+p2p"):
+        raise Refusal(
+            "cp_comm_type",
+            f"cp_comm_type {kind!r} is not one of p2p, all_gather, a2a and a2a+p2p",
+            otherwise=f"try {settings.name('cp_comm_type')} p2p",
+        )
     length = settings.maybe("seq_length")
     if length is not None and cp > 1 and length % (2 * cp):
         raise Refusal(
@@ -146,6 +153,33 @@ def check_context(request: Request, cp: int) -> None:
             mend=(CP,),
             otherwise=f"give sizes that multiply to {cp}",
         )
+
+
+def check_heads_over_cp(request: Request, cp: int, tp: int) -> None:
+    """The all-to-all's ranks divide a TP rank's query heads and its query groups (Transformer Engine)."""
+    settings, model = request.settings, request.model
+    kind = settings.text("cp_comm_type")
+    if cp == 1 or kind not in ("a2a", "a2a+p2p"):
+        return
+    levels = settings.whole_list("hierarchical_context_parallel_sizes")
+    if kind == "a2a+p2p" and len(levels) != 2:
+        raise Refusal(
+            "hierarchical_context_parallel_sizes" if levels else "cp_comm_type",
+            "a2a+p2p needs two hierarchical_context_parallel_sizes: of the all-to-all and of the ring",
+            otherwise=f"give {settings.name('hierarchical_context_parallel_sizes')} 2 {max(1, cp // 2)}",
+        )
+    parts = cp if kind == "a2a" else levels[0]
+    heads = settings.maybe("num_attention_heads") if model is None else model.heads
+    groups = None if model is None or model.mla else model.kv_heads
+    for what, number in (("attention heads", heads), ("query groups", groups)):
+        if number is not None and number // tp % parts:
+            raise Refusal(
+                "cp_comm_type",
+                f"the {number // tp} {what} of a TP rank must be divisible by the {parts} ranks of the "
+                "context-parallel all-to-all",
+                mend=(CP, TP),
+                otherwise=f"try {settings.name('cp_comm_type')} p2p",
+            )
 
 
 def check_optimizer(request: Request, dp_cp: int, edp: int) -> None:

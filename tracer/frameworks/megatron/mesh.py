@@ -13,6 +13,8 @@ from tracer.frameworks.common import (
     linear,
     node_notes,
     not_contiguous,
+    sharded_weights,
+    shared_expert,
 )
 from tracer.frameworks.megatron.checks import (
     CP,
@@ -21,6 +23,7 @@ from tracer.frameworks.megatron.checks import (
     PP,
     TP,
     check_context,
+    check_heads_over_cp,
     check_one_generator,
     check_optimizer,
     check_order,
@@ -63,6 +66,7 @@ def read(request: Request) -> Reading:
     check_pipelines(request, order, dense, expert)
     experts = settings.maybe("num_experts") or request.experts
     check_context(request, cp)
+    check_heads_over_cp(request, cp, tp)
     check_optimizer(request, dp * cp, edp)
     rule = "number of attention heads ({heads}) must be a multiple of tensor_model_parallel_size ({tp})"
     check_heads(request, TP, tp, rule, settings.maybe("num_attention_heads"))
@@ -71,7 +75,10 @@ def read(request: Request) -> Reading:
         View(dense, {axis: (axis,) for axis in ("tp", "cp", "dp", "pp")}),
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
         _groups(settings, dense, expert),
-        _plan(settings, tp=tp, etp=etp, ep=ep) | stages,
+        _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
+        | _shared(request, tp)
+        | _sharding(settings, dp * cp)
+        | stages,
         linear(experts, ep, EP, _EXPERTS_RULE, mend=(EP, "num_experts")),
         tuple(staged),
     )
@@ -178,11 +185,51 @@ def _split(grid: RankGrid, axis: str, parts: dict[str, int]) -> RankGrid:
     return RankGrid(tuple(names), tuple(sizes))
 
 
-def _plan(settings: Settings, *, tp: int, etp: int, ep: int) -> dict[str, object]:
+_STRATEGIES = {"optim": "zero1", "optim_grads": "zero2", "optim_grads_params": "fsdp"}
+
+
+def _shared(request: Request, tp: int) -> dict[str, object]:
+    """SharedExpertMLP gathers and sums over TP as any MLP; overlapped, around the dispatch."""
+    own = shared_expert(request, tp, "own")
+    overlaps = own and request.settings.on("moe_shared_expert_overlap")
+    return own | ({"shared_overlap": True} if overlaps else {})
+
+
+def _sharding(settings: Settings, ranks: int) -> dict[str, object]:
+    """What data parallelism shards: Megatron-FSDP by its strategy, FSDP2 weights, else the optimizer.
+
+    Instances of the distributed optimizer are copies of the shard group.
+    """
+    if ranks == 1:
+        return {}
+    kind = "zero1" if settings.on("use_distributed_optimizer") else "none"
+    if settings.on("use_torch_fsdp2"):
+        kind = "fsdp"
+    if settings.on("use_megatron_fsdp"):
+        kind = _STRATEGIES.get(settings.text("data_parallel_sharding_strategy"), "none")
+    copies = settings.size("num_distributed_optimizer_instances")
+    if kind == "fsdp":
+        return sharded_weights(ranks // copies, copies)
+    return {} if kind == "none" else {"weight_shard": kind}
+
+
+_CP_KINDS = {"p2p": "ring", "all_gather": "all_gather", "a2a": "ulysses", "a2a+p2p": "hierarchical"}
+
+
+def _kv_exchange(settings: Settings, cp: int) -> dict[str, object]:
+    """The kind of context parallelism; the first of the hierarchical sizes is the all-to-all's group."""
+    kind = _CP_KINDS.get(settings.text("cp_comm_type"), "ring")
+    if kind != "hierarchical" or cp == 1:
+        return {"kv_exchange": "ring" if kind == "hierarchical" else kind}
+    levels = settings.whole_list("hierarchical_context_parallel_sizes")
+    return {"kv_exchange": kind, "cp_inner": levels[0]}
+
+
+def _plan(settings: Settings, *, tp: int, cp: int, etp: int, ep: int) -> dict[str, object]:
     """How the layers run: SP, the token dispatcher, the exchange of K/V."""
     plan: dict[str, object] = {
         "sp": "megatron" if settings.on("sequence_parallel") and tp > 1 else "off",
-        "kv_exchange": "all_gather" if settings.text("cp_comm_type") == "all_gather" else "ring",
+        **_kv_exchange(settings, cp),
         "embedding": "vocab_parallel",
         "strict": "megatron",
     }

@@ -15,6 +15,7 @@ from tracer.frameworks.common import (
     linear,
     node_notes,
     not_contiguous,
+    shared_expert,
     with_redundant,
 )
 from tracer.frameworks.notes import Note, Refusal
@@ -65,7 +66,7 @@ def read(request: Request) -> Reading:
         dense,
         expert,
         _groups(attention, moe, sizes),
-        plan | stages,
+        plan | shared_expert(request, sizes.attn_tp, _shared_tp(sizes)) | stages,
         _placement(request, sizes),
         (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned, *staged),
     )
@@ -165,6 +166,14 @@ def _dcp_beyond_tp(sizes: Sizes) -> Note:
     )
 
 
+def _shared_tp(sizes: Sizes) -> str:
+    """All-to-all back ends replicate a shared expert (``_shared_expert_use_tp1``).
+
+    Else it is sliced, and one all-reduce sums it with the routed experts.
+    """
+    return "whole" if sizes.backend not in ("none", "") or sizes.dwdp > 1 else "merged"
+
+
 _INTERLEAVE = Note(
     "interleave_not_expressible",
     "--cp-strategy interleave gives token i to CP rank i % cp; the scenario lands tokens in contiguous runs",
@@ -230,6 +239,16 @@ def _notes(request: Request, sizes: Sizes, attention: RankGrid, ep: AxisGroups) 
                 f"attn_cp ({sizes.attn_cp}) is larger than moe_dp ({sizes.moe_dp}): the group called moe_dp "
                 "is the CP group",
                 "read moe_dp groups as CP groups, or give --moe-dp-size the CP size",
+            )
+        )
+    has_none = request.model is not None and not request.model.shared_experts
+    if sizes.attn_dp > 1 and _shared_tp(sizes) == "merged" and not has_none:
+        notes.append(
+            Note(
+                "shared_tp_is_the_stage",
+                f"a shared expert is sliced over all {sizes.tp} ranks of a stage, wider than attention's TP "
+                f"({sizes.attn_tp}); the scenario slices it over attention's TP, so a GPU holds more of it",
+                "an all-to-all backend keeps it whole on each GPU",
             )
         )
     if sizes.attn_dp > 1 and sizes.dense_tp is None:

@@ -14,6 +14,7 @@ from tracer.frameworks.common import (
     idle_gpus,
     linear,
     node_notes,
+    shared_expert,
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
@@ -54,6 +55,8 @@ def read(request: Request) -> Reading:
     )
     expert = _expert_view(sizes, expert_grid)
     plan, planned = _plan(request, sizes)
+    # modeling_deepseekv3.py: whole with attention DP, else sliced and summed in the block's all-reduce.
+    plan |= shared_expert(request, dense.size("tp"), "whole" if sizes.dwdp > 1 else "merged")
     notes = [*_notes(request, sizes, dense.walk("tp"), expert.walk("ep"), old), *planned]
     return Reading(
         dense, expert, _groups(sizes, dense_grid, expert_grid), plan, _placement(request, sizes), tuple(notes)
@@ -185,12 +188,12 @@ def _dwdp_placement(request: Request, sizes: Sizes) -> Placement | None:
 def _plan(request: Request, sizes: Sizes) -> tuple[dict[str, object], list[Note]]:
     """How rows move between attention and experts, and the layers of each stage."""
     plan: dict[str, object] = {"sp": "off", "embedding": "vocab_parallel"}
-    plan["kv_exchange"] = "ring" if sizes.cp_type == "RING" else "all_gather"
+    plan["kv_exchange"] = {"RING": "ring", "ULYSSES": "ulysses"}.get(sizes.cp_type, "all_gather")
     partition = request.settings.whole_list("pp_partition")
     if partition and request.model is not None:
         plan["stage_layers"] = list(partition)
     notes = []
-    if sizes.cp > 1:
+    if sizes.cp > 1 and sizes.cp_type not in ("RING", "ULYSSES"):
         notes.append(
             Note(
                 "cp_kind_not_expressible",

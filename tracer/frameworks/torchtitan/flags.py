@@ -19,6 +19,7 @@ FLAGS = (
     # Removed by PR #3167 (2026-04).
     _key("expert_tensor_parallel_degree", default=None),
     _key("enable_sequence_parallel", Kind.ON_OFF, True),
+    _key("fsdp_reshard_after_forward", Kind.TEXT, "default"),
     # How the same exchanges are written in PyTorch.
     _key("spmd_backend", Kind.TEXT, "spmd_types", shapes=False),
     _key("context_parallel_load_balancer", Kind.TEXT, "headtail"),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
-from tracer.frameworks.common import check_heads, ep_no_factor, experts_unknown, linear, node_notes
+from tracer.frameworks.common import (
+    check_heads,
+    ep_no_factor,
+    experts_unknown,
+    linear,
+    node_notes,
+    sharded_weights,
+    shared_expert,
+)
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.torchtitan.checks import (
@@ -58,7 +66,11 @@ def read(request: Request) -> Reading:
         View(dense, {"tp": ("tp",), "cp": ("cp",), "dp": ("dp_shard", "dp_replicate"), "pp": ("pp",)}),
         expert,
         _groups(dense, sparse),
-        _plan(request, tp=tp, etp=etp, ep=ep) | stages,
+        # models/common/moe_sharding.py reduces w2's partial sums to the block's layout by themselves.
+        _plan(request, tp=tp, etp=etp, ep=ep)
+        | shared_expert(request, tp, "own")
+        | _sharding(request, replicate=replicate, shard=shard * cp, pp=pp)
+        | stages,
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
         (*_notes(request, dense, expert.walk("ep"), ep), *staged),
     )
@@ -123,6 +135,19 @@ def _plan(request: Request, *, tp: int, etp: int, ep: int) -> dict[str, object]:
         return plan | {"contract": "tp"}
     # All-to-all of rows permuted by expert: one copy of a row for each of its experts, no relay.
     return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _sharding(request: Request, *, replicate: int, shard: int, pp: int) -> dict[str, object]:
+    """FSDP2 over dp_shard and cp, HSDP with copies; ``fsdp_reshard_after_forward`` says what is kept.
+
+    ``default`` keeps gathered weights under pipeline parallelism, so that micro-batches do not gather again
+    (distributed/fsdp.py: get_fsdp_reshard_after_forward_policy).
+    """
+    if shard == 1:
+        return {}
+    policy = request.settings.text("fsdp_reshard_after_forward")
+    keep = policy == "never" or (policy == "default" and pp > 1)
+    return sharded_weights(shard, replicate, keep=keep)
 
 
 def _notes(request: Request, dense: RankGrid, ep_walk: AxisGroups, ep: int) -> list[Note]:

@@ -12,6 +12,7 @@ from tracer.frameworks.common import (
     experts_unknown,
     node_notes,
     not_contiguous,
+    shared_expert,
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
@@ -85,7 +86,7 @@ def read(request: Request) -> Reading:
         View(ranks, {"tp": ("tp",), "cp": ("pcp",), "dp": ("dp", "external_dp"), "pp": ("pp",)}),
         expert,
         _groups(ranks, sizes, request),
-        plan | _stages(request, sizes.pp),
+        plan | shared_expert(request, sizes.tp, _shared_tp(sizes, backend)) | _stages(request, sizes.pp),
         placement,
         tuple(notes + planned),
     )
@@ -238,6 +239,19 @@ def _plan(sizes: _Sizes, backend: str) -> tuple[dict[str, object], list[Note]]:
         return plan | {"contract": "ag_rs"}, []
     speed = "low_latency" if backend in LOW_LATENCY_BACKENDS else "high_throughput"
     return plan | {"contract": "ep", "dispatch": speed}, []
+
+
+def _shared_tp(sizes: _Sizes, backend: str) -> str:
+    """What TP does with a shared expert.
+
+    Sequence-parallel MoE turns its TP off (``disable_tp``). Else it is sliced, and one all-reduce sums it
+    with the routed experts, unless the backend's combine has summed those already
+    (``fused_moe/runner/moe_runner.py``: ``output_is_reduced``).
+    """
+    if _splits_tokens(sizes, backend):
+        return "whole"
+    reduced = sizes.ep_on and _uses_all2all(sizes, backend) and backend != "allgather_reducescatter"
+    return "own" if reduced else "merged"
 
 
 def _stages(request: Request, pp: int) -> dict[str, object]:

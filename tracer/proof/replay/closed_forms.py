@@ -28,6 +28,8 @@ BLOCKS = {
     ("tp", "moe_gather"): (Part.MOE, SUM_KINDS),
     ("tp", "embedding"): (Part.EMBEDDING, SUM_KINDS),
     ("cp", "attention"): (Part.ATTENTION, frozenset({HopKind.KV_EXCHANGE})),
+    ("cp", "heads_scatter"): (Part.ATTENTION, frozenset({HopKind.HEADS_SCATTER})),
+    ("cp", "heads_gather"): (Part.ATTENTION, frozenset({HopKind.HEADS_GATHER})),
     ("ep", "moe"): (Part.MOE, frozenset({HopKind.DISPATCH, HopKind.COMBINE})),
     ("ep", "weight_pull"): (Part.MOE, frozenset({HopKind.WEIGHT_PULL})),
     ("pp", "pipeline"): (Part.PIPELINE, frozenset({HopKind.PP_SEND})),
@@ -82,7 +84,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
         return ()
     tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
-    return tuple(form for line in lines for form in _forms(run, line))
+    return tuple(form for line in lines if line.axis != "dp" for form in _forms(run, line))
 
 
 def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:

@@ -70,6 +70,8 @@ def _lacks(scenario: Scenario, fault: Fault) -> str | None:
         return None if able else "tp above 1, SP, and routed experts on more than one GPU"
     if size_of("cp") == 1:
         return "cp above 1"
+    if fault is Fault.MERGE_UNWEIGHTED and plan.head_parts(size_of("cp")) == size_of("cp"):
+        return "K/V of several CP ranks to merge over, for instance mesh.kv_exchange = 'ring'"
     if fault is Fault.MASK_CONTIGUOUS and plan.landing is not PromptCut.ZIGZAG:
         return "mesh.landing = 'zigzag'"
     return None

@@ -19,6 +19,7 @@ from tracer.proof.replay.faults import check_fault
 from tracer.proof.replay.layer.forward import decode_on_mesh, prefill_on_mesh
 from tracer.proof.replay.layer.kv_store import move_kv, owner_difference
 from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import cut_into_pieces
 from tracer.proof.replay.layer.shards import shard
 from tracer.proof.replay.machine import Gpu, Machine
 from tracer.proof.replay.one_device import run_one_device
@@ -191,7 +192,8 @@ def _slot_said(scenario: Scenario) -> Scenario:
 
 
 def _gpus(scenario: Scenario, checkpoint: Checkpoint) -> list[Gpu]:
-    return [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
+    gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
+    return cut_into_pieces(scenario, gpus)
 
 
 def _prompt(batch: ReplayBatch, replica: int) -> IntArray:

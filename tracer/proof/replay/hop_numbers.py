@@ -27,6 +27,8 @@ LAYOUTS = {
     HopKind.LAND: ("", WHOLE),
     HopKind.ALL_GATHER: (WHOLE, GATHERED),
     HopKind.KV_EXCHANGE: ("[T/cp, n_kv/tp · (d_k + d_v)]", "[T, n_kv/tp · (d_k + d_v)]"),
+    HopKind.HEADS_SCATTER: ("[T/cp, heads of a TP rank]", "[T/cp · inner, heads of a CP rank]"),
+    HopKind.HEADS_GATHER: ("[T/cp · inner, outputs of a CP rank]", "[T/cp, outputs of a TP rank]"),
     HopKind.REDUCE_SCATTER: (f"{GATHERED} partial sums", WHOLE),
     HopKind.ALL_REDUCE: (f"{GATHERED} partial sums", f"{GATHERED} on every TP rank"),
     HopKind.DISPATCH: (WHOLE, "[rows that picked its experts or are relayed, d]"),
@@ -34,6 +36,7 @@ LAYOUTS = {
     HopKind.PP_SEND: (WHOLE, WHOLE),
     HopKind.HEAD_COPY: ("[1, d]", "[1, d] on every TP rank"),
     HopKind.LOGITS_GATHER: ("[1, V/tp]", "[1, V] at home"),
+    HopKind.WEIGHT_GATHER: ("1/shards of a unit", "the whole unit"),
     HopKind.WEIGHT_PULL: ("E/ep experts", "all E experts"),
 }
 """Layout of a rank's tensor before and after a hop, with SP; see :func:`layout_of`."""

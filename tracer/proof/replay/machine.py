@@ -22,12 +22,18 @@ SUMMED_ROLES = frozenset({Role.PARTIAL, Role.RESULT, Role.SUM})
 
 @dataclass(slots=True)
 class Gpu:
-    """One rank: its shard of the weights by name, and the rows it holds of each tensor."""
+    """One rank: its shard of the weights by name, and the rows it holds of each tensor.
+
+    ``pieces`` are those of sharded weights, by unit, ``[elements]``; ``unit_shapes`` are the shapes of the
+    weights that a unit's pieces make up.
+    """
 
     rank: int
     weights: Checkpoint
     rows: dict[str, Rows] = field(default_factory=dict)
     pulled: list[Checkpoint] = field(default_factory=lambda: [{}, {}])
+    pieces: dict[str, FloatArray] = field(default_factory=dict)
+    unit_shapes: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)
 
     def held(self, tensor: str) -> Rows:
         """All rows that it holds of a tensor.

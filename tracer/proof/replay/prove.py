@@ -15,6 +15,7 @@ from tracer.proof.replay.closed_forms import closed_forms
 from tracer.proof.replay.faults import check_fault
 from tracer.proof.replay.layer.forward import prefill_on_mesh
 from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import cut_into_pieces
 from tracer.proof.replay.layer.shards import shard
 from tracer.proof.replay.machine import Gpu, Machine
 from tracer.proof.replay.report import ReplayReport
@@ -91,6 +92,9 @@ def start(
     """
     if scenario.phase is not Phase.PREFILL:
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
+    if scenario.plan.routing_metadata:
+        rule = "is no rows: arrays cannot prove its bytes"
+        raise ConfigError("mesh.routing_metadata", True, rule, "leave it out of a replay")
     scenario = shrink(scenario) if tiny else scenario
     check_alike(scenario)
     checked = check_fault(scenario, fault)
@@ -99,9 +103,12 @@ def start(
     batch = ReplayBatch.of(scenario, prompts, seed)
     checkpoint = draw_checkpoint(scenario.model, seed)
     gpus = [Gpu(rank, shard(scenario, checkpoint, rank)) for rank in range(scenario.mesh.world_size)]
-    machine = Machine(gpus, Ledger(scenario))
+    machine, walk = (
+        Machine(cut_into_pieces(scenario, gpus), Ledger(scenario)),
+        RowItineraries(scenario, batch.riders()),
+    )
     checks = Checks.of(scenario, batch, checkpoint)
-    return Run(scenario, batch, machine, RowItineraries(scenario, batch.riders()), checks, checked, watch)
+    return Run(scenario, batch, machine, walk, checks, checked, watch)
 
 
 def execute(run: Run) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
 from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.trip.hop import HopKind, Part
+from tracer.trip.hops.heads import head_slice
 
 if TYPE_CHECKING:
     from tracer.proof.replay.layer.maths import IntArray
@@ -108,12 +109,16 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
         return _partial_bytes(scenario, elements)
     if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
         return elements * BYTES[dtype.gathered]
+    if kind is HopKind.HEADS_SCATTER:
+        query = head_slice(scenario).query
+        return query * BYTES[dtype.activations] + (elements - query) * BYTES[dtype.kv]
     declared = {
         HopKind.COMBINE: dtype.combine,
         HopKind.KV_EXCHANGE: dtype.kv,
         HopKind.KV_TRANSFER: dtype.kv,
         HopKind.LOGITS_GATHER: dtype.logits,
         HopKind.WEIGHT_PULL: dtype.weights,
+        HopKind.WEIGHT_GATHER: dtype.weights,
     }
     return elements * BYTES[declared.get(kind, dtype.activations)]
 

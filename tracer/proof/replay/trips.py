@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.proof.replay.sent import Move, Moves, Place
-from tracer.trip.hop import Hop, HopKind, Part
+from tracer.trip.hop import WEIGHT_KINDS, Hop, HopKind, Part
 from tracer.trip.itinerary import Rider, itinerary
 from tracer.trip.trip import iterate_hops
 
@@ -54,7 +54,7 @@ def compare_with_trips(run: Run) -> ReplayComparison:
         said: Moves = {}
         for hop in _hops(run, row):
             size = hop.bytes
-            if hop.kind is HopKind.WEIGHT_PULL:
+            if hop.kind in WEIGHT_KINDS:
                 pulled += size
             else:
                 total += size

@@ -17,6 +17,7 @@ from tracer.scenario.plan import Contract
 from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate
 from tracer.timing.calibration.formats import KernelDtype
+from tracer.timing.layer_work import shared_rows
 from tracer.timing.measured.compute import at_best, gemm_format, is_deepseek_block
 from tracer.timing.operators import Operator
 from tracer.timing.roofline import LayerTime, OperatorTime
@@ -67,7 +68,13 @@ def around_moe(scenario: Scenario, rows: float, shared_tp: int, gpu: Hardware) -
         at_best(router, gpu, lambda: estimate.gemm(gpu, count, experts, hidden, KernelDtype.BFLOAT16)),
     ]
     if model.shared_experts and not scenario.always_picked:
-        found += _feed_forward(scenario, WeightPart.SHARED, rows * shared_tp, shared_tp, gpu)
+        found += _feed_forward(
+            scenario,
+            WeightPart.SHARED,
+            shared_rows(scenario, rows),
+            shared_tp,
+            gpu,
+        )
     if scenario.plan.contract in (Contract.EP, Contract.AG_RS) and scenario.dtype.dispatch is Dtype.FP8:
         found.append(_kernel("quantise for dispatch", rows, hidden, QUANTISE_BYTES, gpu))
     return LayerTime(tuple(found))

@@ -25,7 +25,7 @@ from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate, one_after_the_other
 from tracer.timing.calibration.attention import DEEPSEEK, causal_pairs
 from tracer.timing.calibration.formats import KernelDtype
-from tracer.timing.layer_work import LayerWork
+from tracer.timing.layer_work import LayerWork, shared_rows
 from tracer.timing.operators import Operator, is_gated, main_attention
 from tracer.timing.roofline import LayerTime, OperatorTime, operator_time
 from tracer.traffic.moe import dispatched_rows
@@ -95,12 +95,20 @@ def measured_work(
     """
     model, mesh, unstated = scenario.model, scenario.mesh, WeightFormat(scenario.dtype.weights)
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
-    shared_split = mesh.tp if scenario.plan.shared_tp else 1
+    shared_split = mesh.tp if scenario.plan.slices_shared else 1
     split = scenario.dense_tp
     own = batch.tokens / (parts * mesh.cp * (mesh.tp // split))
     return MeasuredWork(
         _attention(scenario, batch, parts, hardware, work.attention),
-        _ffns(model, WeightPart.SHARED, rows * shared_split, shared_split, hardware, work.shared, unstated),
+        _ffns(
+            model,
+            WeightPart.SHARED,
+            shared_rows(scenario, rows),
+            shared_split,
+            hardware,
+            work.shared,
+            unstated,
+        ),
         _experts(scenario, rows, hardware, work.experts),
         _ffns(model, WeightPart.DENSE, own, split, hardware, work.dense, unstated),
         _head(scenario, batch, parts, hardware),

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.trip.hop import HopKind
+from tracer.trip.hop import WEIGHT_KINDS
 from tracer.trip.log import log_line
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def to_mermaid_sequence(trip: Trip) -> str:
     """
     lines = [f"  participant g{rank} as GPU {rank}" for rank in trip.touched]
     for index, hop in enumerate(trip.hops):
-        if not hop.transfers or hop.kind is HopKind.WEIGHT_PULL:
+        if not hop.transfers or hop.kind in WEIGHT_KINDS:
             continue
         where = f"layer {hop.layer} {hop.kind}" if hop.layer else str(hop.kind)
         lines.append(f"  Note over g{hop.transfers[0].src}: {index}. {where}")
@@ -77,7 +77,7 @@ def _edges(trip: Trip) -> Edges:
     return Counter(
         (transfer.src, transfer.dst, str(transfer.tier))
         for hop in trip.hops
-        if hop.kind is not HopKind.WEIGHT_PULL
+        if hop.kind not in WEIGHT_KINDS
         for transfer in hop.transfers
     )
 

@@ -7,11 +7,23 @@ kinds share.
 
 from tracer.trip.hops.cp import kv_exchange, partials_return, query_send
 from tracer.trip.hops.ep import combine, dispatch, weight_pull
+from tracer.trip.hops.gathers import weight_gather
+from tracer.trip.hops.heads import heads_gather, heads_scatter
 from tracer.trip.hops.pp import land, pp_send
+from tracer.trip.hops.routing import counts_gather, counts_reduce, probs_dispatch
 from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
 
 SAME_IN_EVERY_LAYER = frozenset(
-    {all_gather, all_reduce, kv_exchange, partials_return, query_send, reduce_scatter}
+    {
+        all_gather,
+        all_reduce,
+        heads_gather,
+        heads_scatter,
+        kv_exchange,
+        partials_return,
+        query_send,
+        reduce_scatter,
+    }
 )
 """Hops whose transfers depend on the home rank and the part of the layer, and on nothing else."""
 
@@ -20,14 +32,20 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "combine",
+    "counts_gather",
+    "counts_reduce",
     "dispatch",
     "head_copy",
+    "heads_gather",
+    "heads_scatter",
     "kv_exchange",
     "land",
     "logits_gather",
     "partials_return",
     "pp_send",
+    "probs_dispatch",
     "query_send",
     "reduce_scatter",
+    "weight_gather",
     "weight_pull",
 ]

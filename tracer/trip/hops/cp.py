@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tracer.memory.kv import shard_peers
+from tracer.memory.kv import heads_peers, shard_peers
 from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
 from tracer.model.dtype import BYTES, Dtype
 from tracer.model.layers import CompressedAttention
 from tracer.scenario.plan import DecodeAttention, KvExchange
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
+from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.moves import make_hop, send, tp_ranks
 from tracer.trip.kinds import kind_at, output_width, query_values
 
@@ -52,19 +53,30 @@ def kv_exchange(scenario: Scenario, where: Where) -> Hop:
     """Each TP rank's K/V of the token reaches the other CP ranks with the same tp.
 
     ``ring`` hands it from cp i to i+1, cp-1 times, whatever causality needs; ``all_gather`` sends it
-    straight to each (Llama 3). The two are equal at cp = 2.
+    straight to each (Llama 3). The two are equal at cp = 2. ``hierarchical`` hands the heads of each inner
+    CP rank round the ranks that have the same place in the other inner groups.
     """
-    size = kv_bytes(scenario, where.layer)
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
+    heads = head_slice(scenario).kv * BYTES[scenario.dtype.kv] if parts > 1 else 0
+    size = heads or kv_bytes(scenario, where.layer)
     transfers: list[Transfer] = []
-    for rank in tp_ranks(scenario, where.home):
-        group = list(scenario.mesh.dense.group(rank, "cp"))
+    for rank in kv_writers(scenario, where.home):
+        lane = scenario.mesh.dense.coordinate(rank, "cp") % parts
+        group = list(scenario.mesh.dense.group(rank, "cp"))[lane::parts]
         start = group.index(rank)
         ring = group[start:] + group[:start]
-        if scenario.plan.kv_exchange is KvExchange.RING:
+        if scenario.plan.kv_exchange is not KvExchange.ALL_GATHER:
             transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring)]
         else:
             transfers += [send(scenario, rank, peer, size, Role.KV) for peer in ring[1:]]
     return make_hop(HopKind.KV_EXCHANGE, where, transfers)
+
+
+def kv_writers(scenario: Scenario, home: int) -> list[int]:
+    """Ranks that have K/V of the token before it is exchanged: the TP group, and who shares its heads."""
+    return [
+        holder for rank in tp_ranks(scenario, home) for holder in sorted((rank, *heads_peers(scenario, rank)))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

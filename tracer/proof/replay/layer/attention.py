@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.proof.replay.faults import Fault
 from tracer.proof.replay.layer import grouped_attention, latent_attention
+from tracer.proof.replay.layer.heads_over_cp import attend_by_heads, head_parts
 from tracer.proof.replay.layer.kv_store import keep_kv
 from tracer.proof.replay.layer.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.run import SUMS
@@ -27,16 +28,24 @@ def attention_block(run: Run, layer: int) -> None:
         hidden = gpu.held("hidden")
         run.put(gpu, "x", hidden.keys, rms_norm(hidden.values, gpu.weights[f"{layer}.norm1"]))
     run.hop(layer, Part.ATTENTION, (HopKind.ALL_GATHER,), "x")
-    for gpu in gpus:
-        project(run, gpu, layer)
-    run.hop(layer, Part.ATTENTION, (HopKind.KV_EXCHANGE,), "kv")
-    for gpu in gpus:
-        _attend_and_project(run, gpu, layer)
+    if head_parts(run) > 1:
+        attend_by_heads(run, layer)
+    else:
+        attend_over_exchanged(run, layer)
     run.hop(layer, Part.ATTENTION, SUMS, "part")
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
     run.drop(layer, "x", "q", "kv", "part")
     run.check_hidden(layer, Part.ATTENTION)
+
+
+def attend_over_exchanged(run: Run, layer: int) -> None:
+    """Project, exchange K/V over CP, and attend to all of it in parts."""
+    for gpu in run.gpus_of_layer(layer):
+        project(run, gpu, layer)
+    run.hop(layer, Part.ATTENTION, (HopKind.KV_EXCHANGE,), "kv")
+    for gpu in run.gpus_of_layer(layer):
+        _attend_and_project(run, gpu, layer)
 
 
 def project(run: Run, gpu: Gpu, layer: int) -> None:

@@ -21,6 +21,7 @@ from tracer.proof.replay.layer.absorbed import (
     queries_to_send,
     query_width,
 )
+from tracer.proof.replay.layer.heads_over_cp import attend_by_heads, head_parts
 from tracer.proof.replay.layer.kv_store import keep_kv, kept_kv
 from tracer.proof.replay.layer.maths import Partial, attend, merge, merge_without_weights, rms_norm
 from tracer.proof.replay.machine import Machine
@@ -49,13 +50,16 @@ def decode_attention_block(run: Run, layer: int) -> None:
         hidden = gpu.rows["hidden"]
         run.put(gpu, "x", hidden.keys, rms_norm(hidden.values, gpu.weights[f"{layer}.norm1"]))
     run.hop(layer, Part.ATTENTION, (HopKind.ALL_GATHER,), "x")
-    for gpu in gpus:
-        _project_and_write(run, gpu, layer)
-    (_pass_kv if attention_way(run.scenario) is DecodeAttention.PASS_KV else _pass_q)(run, layer)
+    if head_parts(run) > 1:
+        attend_by_heads(run, layer)
+    else:
+        for gpu in gpus:
+            _project_and_write(run, gpu, layer)
+        (_pass_kv if attention_way(run.scenario) is DecodeAttention.PASS_KV else _pass_q)(run, layer)
     run.hop(layer, Part.ATTENTION, SUMS, "part")
     for gpu in gpus:
         run.add_to_hidden(gpu, "part")
-    run.drop(layer, "x", "ask", "kv", "partial", "part")
+    run.drop(layer, "x", "ask", "q", "kv", "partial", "part")
     run.check_hidden(layer, Part.ATTENTION)
 
 

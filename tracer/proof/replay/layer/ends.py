@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.proof.replay.layer.maths import rms_norm
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.run import SUMS, stepped
 from tracer.proof.replay.sent import Place
 from tracer.scenario.plan import Embedding
@@ -24,10 +25,12 @@ def land_and_embed(run: Run) -> None:
     for halt in run.walk.take(0, Part.LAND, (HopKind.LAND,)):
         for rank in halt.build(run.scenario, halt.where).held:
             held.setdefault(rank, []).append(int(run.batch.ids[halt.row]))
+    gathers = gather_unit(run, 0, Part.EMBEDDING)
     split = run.scenario.plan.embedding is Embedding.VOCAB_PARALLEL
     for gpu in run.stage_gpus(0):
         ids = _ids_in_cp(run, gpu) if split else np.array(held[gpu.rank], dtype=np.int64)
         run.put(gpu, "embedding", ids, _look_up(run, gpu, ids))
+    note_gathers(run, 0, Part.EMBEDDING, gathers)
     run.hop(0, Part.EMBEDDING, SUMS, "embedding")
     for gpu in run.stage_gpus(0):
         ids = np.array(held[gpu.rank], dtype=np.int64)
@@ -70,6 +73,7 @@ def lm_head(run: Run) -> None:
     """
     layer = run.scenario.model.layers
     wanted = run.batch.ids[run.batch.to_head]
+    gathers = gather_unit(run, layer, Part.HEAD)
     for gpu in run.stage_gpus(run.scenario.head_stage):
         hidden = gpu.held("hidden").kept(np.isin(gpu.held("hidden").keys, wanted))
         run.put(gpu, "final", hidden.keys, rms_norm(hidden.values, gpu.weights["norm"]))
@@ -78,6 +82,7 @@ def lm_head(run: Run) -> None:
     for gpu in run.stage_gpus(run.scenario.head_stage):
         final = gpu.held("final")
         run.put(gpu, "logits", final.keys * world + gpu.rank, final.values @ gpu.weights["head"].T)
+    note_gathers(run, layer, Part.HEAD, gathers)
     _gather_logits(run, layer)
     _put_in_order(run, layer, wanted)
 

@@ -15,6 +15,7 @@ from tracer.trip.hop import HopKind, Part
 
 if TYPE_CHECKING:
     from tracer.proof.replay.checkpoint import Checkpoint
+    from tracer.proof.replay.layer.maths import FloatArray
     from tracer.proof.replay.machine import Gpu
     from tracer.proof.replay.run import Run
 
@@ -86,9 +87,14 @@ def dense_block(run: Run, layer: int) -> None:
 
 
 def shared_block(run: Run, layer: int) -> None:
-    """The shared expert's outputs, ``shared`` ``[rows, hidden]``."""
+    """The shared expert's outputs, ``shared`` ``[rows, hidden]``: partial sums until :func:`sum_shared`."""
     normed_rows(run, layer, "x_shared")
-    gated_block(run, layer, Part.SHARED, "shared", "x_shared", "shared")
+    run_gated(run, layer, Part.SHARED, "shared", "x_shared", "shared")
+
+
+def sum_shared(run: Run, layer: int) -> None:
+    """Sum the shared expert's outputs over TP where it is sliced, and gate them."""
+    run.hop(layer, Part.SHARED, SUMS, "shared")
     if run.scenario.model.shared_gate:
         for gpu in run.gpus_of_layer(layer):
             keys = gpu.held("hidden").keys
@@ -97,11 +103,27 @@ def shared_block(run: Run, layer: int) -> None:
     run.drop(layer, "x_shared")
 
 
+def merged_shared(run: Run, gpu: Gpu, layer: int, rows: FloatArray) -> FloatArray:
+    """Partial sums of a GPU's slice of the shared expert, ``[rows, hidden]``; 0 where the model has none."""
+    if not run.scenario.model.shared_experts:
+        return np.zeros(rows.shape)
+    slices = [gpu.weights[f"{layer}.shared.{matrix}"] for matrix in ("gate", "up", "down")]
+    found = swiglu(rows, *slices)
+    if run.scenario.model.shared_gate:
+        found = found * sigmoid(rows @ gpu.weights[f"{layer}.shared_gate"])
+    return found
+
+
 def gated_block(run: Run, layer: int, part: Part, name: str, source: str, result: str) -> None:
     """One gated block on each GPU's slice of it, gathered before and summed after as the plan says."""
+    run_gated(run, layer, part, name, source, result)
+    run.hop(layer, part, SUMS, result)
+
+
+def run_gated(run: Run, layer: int, part: Part, name: str, source: str, result: str) -> None:
+    """Gather rows where the plan says so, and run each GPU's slice on them."""
     run.hop(layer, part, (HopKind.ALL_GATHER,), source)
     for gpu in run.gpus_of_layer(layer):
         rows = gpu.rows[source]
         matrices = [gpu.weights[f"{layer}.{name}.{matrix}"] for matrix in ("gate", "up", "down")]
         run.put(gpu, result, rows.keys, swiglu(rows.values, *matrices))
-    run.hop(layer, part, SUMS, result)

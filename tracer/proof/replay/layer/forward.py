@@ -13,6 +13,8 @@ from tracer.proof.replay.layer.ends import land_and_embed, lm_head, pass_on
 from tracer.proof.replay.layer.experts import dense_block
 from tracer.proof.replay.layer.moe import moe_block
 from tracer.proof.replay.layer.rows import MissingRowError
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
+from tracer.trip.hop import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +48,12 @@ def _on_mesh(run: Run, attend: Callable[[Run, int], None]) -> None:
     for chunk, onward in zip_longest(scenario.chunks, ends):
         for layer in chunk.layers:
             with _at(f"layer {layer} attention"):
+                gathers = gather_unit(run, layer, Part.ATTENTION)
                 attend(run, layer)
             moe = scenario.model.is_moe(layer)
             with _at(f"layer {layer} {'MoE block' if moe else 'feed-forward block'}"):
                 (moe_block if moe else dense_block)(run, layer)
+                note_gathers(run, layer, Part.ATTENTION, gathers)
         if onward not in (None, chunk.stage):
             with _at(f"pipeline send after layer {chunk.layers.stop - 1}"):
                 pass_on(run, chunk.layers.stop - 1, chunk.stage)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.memory.kv import kv_dcp, kv_heads_of
+from tracer.memory.kv import kv_dcp, stored_heads
 from tracer.memory.kv_owners import kv_owners
 from tracer.model.dtype import BYTES
 from tracer.proof.replay.layer.rows import Rows
@@ -107,15 +107,16 @@ def _move(pair: Pools, piece: KvPiece, source: Gpu, target: Gpu, layer: int, tok
 
 
 def _held(scenario: Scenario, rank: int) -> tuple[int, ...]:
-    return tuple(kv_heads_of(scenario, scenario.mesh.dense.coordinate(rank, "tp")))
+    return tuple(stored_heads(scenario, rank))
 
 
 def _columns(scenario: Scenario, rank: int, heads: tuple[int, ...]) -> IntArray:
     """Columns of a rank's K/V rows that hold some heads: keys come before values; MLA: all columns."""
     model, own = scenario.model, _held(scenario, rank)
-    if model.mla:
+    if model.mla and not own:
         return np.arange(model.kv_values_per_token)
-    width, value_width = model.need("head_dim", "cut K/V"), model.need("v_head_dim", "cut K/V")
+    width = model.qk_head_dim if model.mla else model.need("head_dim", "cut K/V")
+    value_width = model.need("v_head_dim", "cut K/V")
     places = [own.index(head) for head in heads]
     keys = [np.arange(width) + place * width for place in places]
     values = [len(own) * width + np.arange(value_width) + place * value_width for place in places]

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.proof.replay.layer.experts import Jobs, normed_rows, run_jobs, shared_block, slices_of
+from tracer.proof.replay.layer.experts import (
+    Jobs,
+    merged_shared,
+    normed_rows,
+    run_jobs,
+    shared_block,
+    slices_of,
+    sum_shared,
+)
 from tracer.proof.replay.layer.gates import gate, source_rows
 from tracer.proof.replay.layer.moe_by_tokens import experts_by_tokens
+from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.layer.shards import expert_name
 from tracer.proof.replay.run import SUMS
 from tracer.proof.replay.sent import Place, Pulled
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, SharedTp
 from tracer.trip.hop import HopKind, Part, Role
 from tracer.trip.hops.ep import experts_by_owner
 
@@ -29,7 +38,11 @@ def experts_by_sums(run: Run, layer: int) -> None:
     run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "x")
     for gpu in run.gpus_of_layer(layer):
         jobs = local_jobs(gate(run, gpu, layer, gpu.held("x").keys))
-        gpu.rows["moe"] = run_jobs(run, gpu, "x", jobs, slices_of(gpu.weights, layer))
+        found = run_jobs(run, gpu, "x", jobs, slices_of(gpu.weights, layer))
+        if run.scenario.plan.shared_tp is SharedTp.MERGED:
+            rows = gpu.held("x")
+            found = found.added(rows.keys, merged_shared(run, gpu, layer, rows.values))
+        gpu.rows["moe"] = found
     run.hop(layer, Part.MOE, SUMS, "moe")
 
 
@@ -107,14 +120,22 @@ BY_CONTRACT = {
 
 def moe_block(run: Run, layer: int) -> None:
     """``hidden += shared(x) + Σ weight · expert(x)`` with ``x = norm(hidden)``."""
-    shared = run.scenario.model.shared_experts > 0 and not run.scenario.plan.shared_routed
+    gathers = gather_unit(run, layer, Part.MOE)
+    plan = run.scenario.plan
+    merged = plan.shared_tp is SharedTp.MERGED
+    shared = run.scenario.model.shared_experts > 0 and not plan.shared_routed and not merged
     if shared:
         shared_block(run, layer)
+        if not plan.shared_overlap:
+            sum_shared(run, layer)
     normed_rows(run, layer, "x")
     BY_CONTRACT[Contract(run.scenario.plan.contract)](run, layer)
+    if shared and plan.shared_overlap:
+        sum_shared(run, layer)
     for gpu in run.gpus_of_layer(layer):
         run.add_to_hidden(gpu, "moe")
         if shared:
             run.add_to_hidden(gpu, "shared")
+    note_gathers(run, layer, Part.MOE, gathers)
     run.drop(layer, "x", "moe", "shared")
     run.check_hidden(layer, Part.MOE)

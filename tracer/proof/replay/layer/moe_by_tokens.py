@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tracer.proof.replay.faults import Fault
-from tracer.proof.replay.layer.experts import Jobs, run_jobs, slices_of
+from tracer.proof.replay.layer.experts import Jobs, merged_shared, run_jobs, slices_of
 from tracer.proof.replay.layer.gates import gate, source_rows
 from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.run import Parcel, stepped
 from tracer.proof.replay.sent import Place
-from tracer.scenario.plan import Contract, DispatchMode, Sp
+from tracer.scenario.plan import Contract, DispatchMode, SharedTp, Sp
 from tracer.trip import hops
 from tracer.trip.hop import HopKind, Part, Transfer, Where
 from tracer.trip.hops.ep import combine_to, dispatch_from
+from tracer.trip.hops.moves import tp_ranks
 from tracer.trip.hops.routes import expert_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tracer.proof.replay.layer.maths import FloatArray
+    from tracer.proof.replay.machine import Gpu
     from tracer.proof.replay.run import Run
     from tracer.trip.itinerary import HopBuilder
 
@@ -135,8 +138,21 @@ def _run_experts(run: Run, layer: int, copies: dict[int, list[Copy]]) -> None:
         result = run_jobs(run, gpu, "copies", mine, slices_of(gpu.weights, layer))
         if run.scenario.plan.contract is Contract.AG_RS:
             rows = gpu.held("copies")
-            result = result.added(rows.keys * _result_stride(run), np.zeros(rows.values.shape))
+            result = result.added(rows.keys * _result_stride(run), _unpicked(run, gpu, layer, rows))
         gpu.rows["result"] = result
+
+
+def _unpicked(run: Run, gpu: Gpu, layer: int, rows: Rows) -> FloatArray:
+    """What a GPU returns for copies besides picked experts' outputs: 0, or its slice of the shared expert's.
+
+    The slice is run for the copies that its own TP group dispatched.
+    """
+    found = np.zeros(rows.values.shape)
+    if run.scenario.plan.shared_tp is SharedTp.MERGED:
+        source = rows.keys % run.scenario.mesh.world_size
+        peers = np.isin(source, tp_ranks(run.scenario, gpu.rank))
+        found[peers] = merged_shared(run, gpu, layer, rows.values[peers])
+    return found
 
 
 def _assign(run: Run, layer: int, copies: dict[int, list[Copy]]) -> dict[int, Jobs]:

@@ -61,7 +61,7 @@ def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
 
 def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Checkpoint:
     tp, size = scenario.mesh.dense.coordinate(rank, "tp"), scenario.mesh.tp
-    split_dense, split_shared = scenario.dense_tp > 1, scenario.plan.shared_tp
+    split_dense, split_shared = scenario.dense_tp > 1, scenario.plan.slices_shared
     held: Checkpoint = {}
     for name, value in whole.items():
         part = name.split(".", 1)[1]

@@ -1,0 +1,94 @@
+"""What gathering sharded weights is expected to move: every rank gets the pieces that it does not keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracer.memory.shard_units import UnitKind, shard_unit
+from tracer.model.dtype import BYTES
+from tracer.scenario.plan import Contract
+from tracer.scenario.sharding import shard_sizes
+from tracer.traffic.line import AxisTraffic, layers_by_stage, share_of_groups, shared_line
+from tracer.trip.hop import HopKind
+
+if TYPE_CHECKING:
+    from tracer.mesh.cluster import Int64s
+    from tracer.scenario.scenario import Scenario
+
+ENDS = "weight_gather_ends"
+
+
+def gather_lines(scenario: Scenario) -> list[AxisTraffic]:
+    """A layer's gathers, on average over the layers, and once a pass those of the embedding and the head.
+
+    Figures are of a stage's first rank, whose slices are the largest; none where weights are whole.
+    """
+    sizes, model, mesh = shard_sizes(scenario.plan, scenario.mesh), scenario.model, scenario.mesh
+    if sizes.whole:
+        return []
+    every, moe = layers_by_stage(scenario), layers_by_stage(scenario, model.is_moe)
+    dense = expert = 0
+    for stage in range(mesh.stages):
+        rank = mesh.rank_in_stage(stage, 0)
+        for layer in scenario.layers_of(stage):
+            dense += shard_unit(scenario, rank, UnitKind.LAYER, layer).gathered_bytes
+            expert += (
+                shard_unit(scenario, rank, UnitKind.EXPERTS, layer).gathered_bytes
+                if model.is_moe(layer)
+                else 0
+            )
+    first, last = mesh.rank_in_stage(0, 0), mesh.rank_in_stage(mesh.stages - 1, 0)
+    ends = [
+        shard_unit(scenario, first, UnitKind.EMBEDDING).gathered_bytes,
+        shard_unit(scenario, last, UnitKind.HEAD).gathered_bytes,
+    ]
+    share = share_of_groups(scenario, _dense_groups(scenario), every)
+    expert_share = share_of_groups(scenario, _expert_groups(scenario), moe) if expert else 0.0
+    over_ib = dense * share + expert * expert_share
+    each = (dense + expert) / model.layers
+    mixed = over_ib / (dense + expert) if dense + expert else 0.0
+    formula = "(shards-1)/shards·(weights of a layer)"
+    return [
+        _line(scenario, str(HopKind.WEIGHT_GATHER), each, mixed, formula, model.layers, "layer"),
+        _line(scenario, ENDS, sum(ends), share, "(shards-1)/shards·(embedding, norm, head)", 1, "pass"),
+    ]
+
+
+def _line(
+    scenario: Scenario, part: str, size: float, share: float, formula: str, times: int, per: str
+) -> AxisTraffic:
+    sizes, element = shard_sizes(scenario.plan, scenario.mesh), BYTES[scenario.dtype.weights]
+    return shared_line(
+        scenario.cluster,
+        "dp",
+        part,
+        elements=size / element,
+        size=size,
+        ib_share=share,
+        formula=formula,
+        numbers=f"{sizes.dense} shards" + (f", experts {sizes.experts}" if scenario.model.experts else ""),
+        times=times,
+        per=per,
+    )
+
+
+def _dense_groups(scenario: Scenario) -> Int64s:
+    """Shard groups of dense weights, ``[groups, shards]``: neighbours over (cp, dp), cp fastest."""
+    mesh = scenario.mesh
+    ranks = mesh.groups(("cp", "dp")).astype(np.int64)
+    at = mesh.coordinates_of(ranks)
+    order = np.argsort(at["dp"] * mesh.cp + at["cp"], axis=1, kind="stable")
+    size = shard_sizes(scenario.plan, mesh).dense
+    grouped: Int64s = np.take_along_axis(ranks, order, axis=1).reshape(-1, size)
+    return grouped
+
+
+def _expert_groups(scenario: Scenario) -> Int64s:
+    """Shard groups of routed experts, ``[groups, shards]``: neighbours over edp."""
+    if scenario.plan.contract is Contract.TP:
+        return _dense_groups(scenario)
+    size = shard_sizes(scenario.plan, scenario.mesh).experts
+    grouped: Int64s = scenario.mesh.groups("edp").astype(np.int64).reshape(-1, size)
+    return grouped
