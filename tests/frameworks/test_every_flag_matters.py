@@ -54,7 +54,11 @@ BASES = {
         "--tp_size 4 --cp_size 2",
         "--tp_size 2 --pp_size 2",
     ),
-    "torchtitan": ("", "--parallelism.tensor_parallel_degree 2 --parallelism.context_parallel_degree 2"),
+    "torchtitan": (
+        "",
+        "--parallelism.tensor_parallel_degree 2 --parallelism.context_parallel_degree 2",
+        "--parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_schedule Interleaved1F1B",
+    ),
     "deepspeed": (
         "--ep-size 2 --num-experts 8",
         "--autotp-size 2 --autoep-size 2 --num-experts 8 --autoep",
@@ -74,7 +78,12 @@ BASES = {
         "--ici-fsdp-parallelism 8 --dcn-data-parallelism -1 --num-slices 2",
     ),
 }
-MODELS = {"vllm": "deepseek-v2-lite", "sglang": "deepseek-v2-lite", "tensorrt-llm": "qwen3-30b-a3b"}
+MODELS = {
+    "vllm": "deepseek-v2-lite",
+    "sglang": "deepseek-v2-lite",
+    "tensorrt-llm": "qwen3-30b-a3b",
+    "torchtitan": "qwen3-30b-a3b",
+}
 VALUES = {
     "order": ("tp-cp-ep-pp-dp",),
     "moe_layer_freq": ("2",),
@@ -101,12 +110,18 @@ VALUES = {
     "position_embedding_type": ("rope",),
     "context_parallel_rotate_method": ("alltoall",),
     "spmd_backend": ("full_dtensor",),
+    "pipeline_parallel_schedule": ("ZBVZeroBubble",),
     "context_parallel_load_balancer": ("ptrr",),
     "fsdp_reshard_after_forward": ("always", "never"),
     "zero_stage": ("1", "2", "3"),
     "distributed_type": ("FSDP", "MEGATRON_LM", "DEEPSPEED"),
 }
 BESIDE = {
+    # One alone never leaves a whole split where there was one.
+    "account_for_embedding_in_pipeline_split": "--account-for-loss-in-pipeline-split --num-layers 10 "
+    "--pipeline-model-parallel-size 4",
+    "account_for_loss_in_pipeline_split": "--account-for-embedding-in-pipeline-split --num-layers 10 "
+    "--pipeline-model-parallel-size 4",
     "enable_prefill_cp": "--cp-strategy zigzag",
     "model_flavor": "--model.name llama3",
     "tokenizer_type": "--vocab-size 1024",
@@ -118,11 +133,7 @@ BESIDE = {
 REFUSED = "refused"
 PENDING: dict[tuple[str, str], str] = {
     ("megatron", "hybrid_context_parallel"): "the kinds of context parallelism",
-    ("megatron", "num_layers_per_virtual_pipeline_stage"): "virtual stages",
-    ("megatron", "virtual_pipeline_model_parallel_size"): "virtual stages",
     ("vllm", "dcp_comm_backend"): "decode context parallelism",
-    ("vllm", "dcp_kv_cache_interleave_size"): "decode context parallelism",
-    ("tensorrt-llm", "moe_config"): "slots of the load balancer",
 }
 """Flags that change nothing yet, each with what will give them their meaning."""
 
@@ -168,7 +179,7 @@ def changes(name: str, flag: Flag) -> bool:
     accepted = False
     models = (False, True) if name in MODELS else (False,)
     for base, with_model, gpus in product(BASES[name], models, (16, 32, 8, None)):
-        before = what_comes(name, base, with_model, gpus)
+        before = what_comes(name, f"{base} {BESIDE.get(flag.dest, '')}", with_model, gpus)
         for words in words_of(flag):
             after = what_comes(name, f"{base} {words}", with_model, gpus)
             if REFUSED not in after and after != before:
