@@ -22,6 +22,7 @@ import tracer
 from tracer.memory.fits import check_fits
 from tracer.memory.reports import rank_report, rank_text
 from tracer.memory.residency import Residency, residency_of
+from tracer.memory.weights import WeightShard, whole_weights
 from tracer.model.configs import model_preset
 from tracer.model.dtype import BYTES
 from tracer.model.parameters import count_parameters, expert_bytes
@@ -57,10 +58,10 @@ def engine(scenario: Scenario) -> EngineScenario:
     return EngineScenario.from_dict(scenario)
 
 
-def by_copies(held: Residency) -> Counter[tuple[str, str, int]]:
+def by_copies(weights: tuple[WeightShard, ...]) -> Counter[tuple[str, str, int]]:
     """(part, matrix, how often the mesh holds it) -> parameters, of one GPU by the engine."""
     found: Counter[tuple[str, str, int]] = Counter()
-    for each in held.weights:
+    for each in weights:
         name = "embedding" if each.name == "tied_head" else each.name
         found[str(each.part), name, each.held_by] += each.parameters
     return +found
@@ -77,9 +78,13 @@ def test_every_gpu_holds_what_the_oracle_says_and_every_copy_is_explained(scenar
         for unit, times in units.items():
             expected[unit[0], unit[1], held_by[unit]] += times * oracle.size[unit]
         held = residency_of(whole, rank)
-        assert by_copies(held) == expected, rank
-        check_bytes(whole, held)
-        for each in held.weights:
+        computed = whole_weights(whole, held.share)
+        assert by_copies(computed) == expected, rank
+        for piece, each in zip(held.weights, computed, strict=True):
+            assert piece.bytes == -(-each.bytes // piece.pieces)
+        if not whole.plan.gathers_weights:
+            check_bytes(whole, held)
+        for each in computed:
             sums[str(each.part)] += Fraction(each.parameters, each.held_by)
     count = count_parameters(whole.model)
     assert sums == {str(part): count.of(part).total for part in WeightPart}
