@@ -18,6 +18,7 @@ from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.timing.pass_time import pass_time
 from tracer.traffic.orders import rank_orders, with_order
 from tracer.traffic.traffic import CommVolume, comm_volume
+from tracer.trip.hop import WEIGHT_KINDS
 from tracer.trip.hops.cp import attention_way
 from tracer.trip.trip import take_trip
 
@@ -43,7 +44,7 @@ def step_bytes(scenario: Scenario, picks: list[dict[int, tuple[int, ...]]]) -> C
                 for each in picks:
                     tables = rider.to_dict() | {"picks": {str(layer): list(p) for layer, p in each.items()}}
                     trip = take_trip(Scenario.from_dict(tables) if each else rider)
-                    for hop in trip.hops:
+                    for hop in (hop for hop in trip.hops if hop.kind not in WEIGHT_KINDS):
                         for transfer in hop.transfers:
                             axis = "tp" if hop.part == "lm_head" else str(hop.axis)
                             found[axis, str(transfer.tier)] += transfer.bytes

@@ -14,6 +14,7 @@ from token_batches import FEW, batches
 
 import tracer
 from app.query.token_names import read_token_names
+from tracer.trip.hop import WEIGHT_KINDS
 from tracer.trip.trip import take_trip
 from tracer.trip.trips import MAX_TOKENS, Trips, take_trips
 
@@ -41,7 +42,7 @@ def test_loads_add_up(trips: Trips) -> None:
     expected: Counter[tuple[int, int, str]] = Counter()
     for trip in trips.trips:
         for hop in trip.hops:
-            if hop.kind != "weight_pull":
+            if hop.kind not in WEIGHT_KINDS:
                 for move in hop.transfers:
                     expected[move.src, move.dst, str(move.tier)] += move.bytes
     assert {(load.src, load.dst, load.tier): load.bytes for load in trips.links} == expected

@@ -229,6 +229,8 @@ def _with_hardware(name: str, given: Table, mesh: Mesh) -> Table:
     hardware = hardware_preset(name)
     shape = {"gpus_per_node": hardware.gpus_per_node, "nodes_per_island": hardware.nodes_per_island}
     found: Table = {**shape, **given}
+    for key in shape:
+        whole_number(f"cluster.{key}", found[key])
     alone = found["gpus_per_node"] * found["nodes_per_island"] >= mesh.world_size
     for key in ("nvlink_bytes_per_s", "ib_bytes_per_s"):
         rate: float | None = getattr(hardware, key)
