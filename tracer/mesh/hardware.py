@@ -148,7 +148,7 @@ def hardware_preset_names() -> tuple[str, ...]:
     """Names of the hardware that ships, sorted.
 
     >>> hardware_preset_names()[:3]
-    ('a100', 'b200', 'gb200-nvl72')
+    ('a100', 'a100-40gb', 'b200')
     """
     return tuple(sorted(_stored()))
 

@@ -13,7 +13,7 @@ def recipe_of(script: str, words: Sequence[str]) -> str:
     """The recipe or model that a launch names; a script's name counts where a model that ships is in it.
 
     >>> recipe_of("pretrain.py", ["--recipe", "llama3_8b"]), recipe_of("pretrain_llama3_8b.py", [])
-    ('llama3_8b', 'llama3_8b')
+    ('llama3_8b', 'pretrain_llama3_8b')
     """
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
