@@ -15,7 +15,7 @@ from tracer.errors import ConfigError
 from tracer.timing.report import time_report
 from tracer.timing.schedules.decode_pipeline import decode_bubble, run_decode
 from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
-from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Work
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, ChunkWork
 from tracer.timing.schedules.pipeline import check_stages, run_pipeline
 from tracer.timing.schedules.pipeline import pipeline_bubble as forward_bubble
 from tracer.timing.schedules.training import train
@@ -105,8 +105,8 @@ def test_dualpipe_does_all_work_once_and_one_thing_at_a_time(stages: int, batche
             assert sorted(done[done >= 0].tolist()) == list(range(batches))
         starts, ends = found.start[mine], found.start[mine] + found.seconds[mine]
         assert (starts[1:] >= ends[:-1]).all()
-        inputs = (found.kind[mine] == Work.BACKWARD_INPUT).sum()
-        assert inputs == (found.kind[mine] == Work.WEIGHTS).sum()
+        inputs = (found.kind[mine] == ChunkWork.BACKWARD_INPUT).sum()
+        assert inputs == (found.kind[mine] == ChunkWork.WEIGHTS).sum()
 
 
 def test_dualpipe_sends_forward_before_it_is_received():

@@ -81,7 +81,7 @@ def run_pipeline(
     Raises:
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start = np.zeros_like(table)
     arrived = np.zeros(table.shape[1])
@@ -101,7 +101,7 @@ def _in_order(ready: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArr
     return starts
 
 
-def check_table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def stage_times(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
     """A table of seconds that is not empty and all above 0.
 
     Raises:

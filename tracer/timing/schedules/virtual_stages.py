@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError, finite_number
-from tracer.timing.schedules.pipeline import Pipeline, check_table
+from tracer.timing.schedules.pipeline import Pipeline, stage_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def run_chunks(
     Raises:
         ConfigError: for an empty or ragged table, a time that is not above 0, or chunks without a stage.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     if len(stage_of) != len(table) or sorted(set(stage_of)) != list(range(max(stage_of, default=-1) + 1)):
         rule = f"must give each of {len(table)} chunks a stage, none left out"
