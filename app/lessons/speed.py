@@ -10,6 +10,7 @@ from app.query.address import scenario_of
 from layouts.scene.labels import gpus
 from tracer.batch.permutation import grouped_against_loop, permute
 from tracer.batch.picks.draws import DrawnPicks
+from tracer.mesh.axes import Axis
 from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.token import Phase
 from tracer.serving.phases import phase_table
@@ -34,7 +35,7 @@ def grouped() -> Lesson:
     target, layer = trip.hops[hop].transfers[0].dst, trip.hops[hop].layer
     experts = model.need("experts", "group rows")
     drawn = DrawnPicks.of_model(model, BATCH, seed=scenario.seed).read(0, 0, BATCH)
-    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)["ep"])
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)[Axis.EP])
     counts = permute(drawn, experts).counts[np.array(held)]
     loop, once = grouped_against_loop(counts, 2 * model.need("expert_hidden", "size a GEMM"), sms=SMS)
     read = (
@@ -65,7 +66,7 @@ def roofline() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hardware = hardware_preset(scenario.cluster.hardware or "h100")
     hop = find_hop(trip, "dispatch", 1)
-    row = next(each for each in phase_table(scenario).rows if each.axis == "ep")
+    row = next(each for each in phase_table(scenario).rows if each.axis == Axis.EP)
     tokens = int(row.decode.figures["tokens"])
     point, roof = expert_points(model, hardware, [tokens])[0], expert_roof(model, hardware)
     read = (

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
+from tracer.mesh.axes import Axis
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
 
@@ -134,9 +135,9 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
 def _met(mesh: Mesh) -> tuple[Int64s, Int64s]:
     """Pairs of replicas that share a dispatch group of stage 0: its first rank's, and each other's."""
     check_listable(mesh.stage_size)
-    stride, dp = mesh.dense.stride_of("pp"), mesh.dp
+    stride, dp = mesh.dense.stride_of(Axis.PP), mesh.dp
     outer, inner = np.divmod(mesh.expert.groups(("etp", "ep")).astype(np.int64), stride)
-    replicas = mesh.dense.coordinates_of(outer * stride * mesh.stages + inner)["dp"]
+    replicas = mesh.dense.coordinates_of(outer * stride * mesh.stages + inner)[Axis.DP]
     pairs = np.unique(replicas[:, :1] * dp + replicas)
     first, other = np.divmod(pairs, dp)
     return first[first != other], other[first != other]

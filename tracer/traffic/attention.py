@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import DecodeAttention, KvExchange, Sp
 from tracer.traffic.line import (
@@ -125,7 +126,7 @@ def _ring_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 def _inner_groups(scenario: Scenario) -> Int64s:
     """CP ranks that share heads, ``[groups, parts]``: runs of a CP group, group by group."""
     mesh = scenario.mesh
-    grouped: Int64s = mesh.groups("cp").astype(np.int64).reshape(-1, scenario.plan.head_parts(mesh.cp))
+    grouped: Int64s = mesh.groups(Axis.CP).astype(np.int64).reshape(-1, scenario.plan.head_parts(mesh.cp))
     return grouped
 
 
@@ -184,7 +185,7 @@ def _shard_groups(scenario: Scenario) -> Int64s:
     """Ranks that share the tokens of the same KV heads, ``[groups, cp·dcp]``."""
     mesh, dcp = scenario.mesh, scenario.plan.dcp
     replicas = mesh.groups("replica").astype(np.int64)
-    blocks = mesh.coordinates_of(replicas)["tp"] // dcp
+    blocks = mesh.coordinates_of(replicas)[Axis.TP] // dcp
     order = np.argsort(blocks, axis=1, kind="stable")
     grouped: Int64s = np.take_along_axis(replicas, order, axis=1).reshape(-1, mesh.cp * dcp)
     return grouped

@@ -20,6 +20,7 @@ import numpy as np
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.traffic.chance import HitChance
 from tracer.trip.hops.routes import tied_ep_ranks
@@ -99,7 +100,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
 def stage_groups(scenario: Scenario, stage: int) -> Int64s:
     """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
     groups = scenario.mesh.groups("dispatch").astype(np.int64)
-    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
+    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])[Axis.PP] == stage]
     return found
 
 
@@ -109,7 +110,7 @@ def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
     Groups are alike when one is the other moved along by whole NVLink domains.
     """
     nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    eps = scenario.mesh.coordinates_of(ranks)[Axis.EP]
     seen = np.concatenate([nvlink_domains - nvlink_domains[:, :1], indices, eps], axis=1).astype(np.int64)
     kinds = [row.tobytes() for row in seen]
     first: dict[bytes, int] = {}
@@ -127,7 +128,7 @@ def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
         nvlink_domains = nvlink_domains_of(scenario.cluster, row).tolist()
         renamed = tuple(numbers.setdefault(nvlink_domain, len(numbers)) for nvlink_domain in nvlink_domains)
         indices = tuple(indices_of(scenario.cluster, row).tolist())
-        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
+        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)[Axis.EP].tolist()))
         shapes[group] = shapes.get(group, 0) + times
     _check_work(sum(len(group.nvlink_domains) ** 2 for group in shapes))
     return shapes
@@ -221,7 +222,7 @@ def _with_replicas(
 ) -> DispatchCopies:
     """Average over homes, each with replicas of its own choice, and over token positions."""
     nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    eps = scenario.mesh.coordinates_of(ranks)[Axis.EP]
     _check_work(ranks.size * (ranks.shape[1] + placement.experts))
     most = max(1, POSITION_WORK // (ranks.size * ranks.shape[1]))
     total = NO_COPIES
@@ -259,7 +260,7 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     for row, times in alike:
         nvlink_domains, eps = (
             nvlink_domains_of(scenario.cluster, row),
-            scenario.mesh.coordinates_of(row)["ep"],
+            scenario.mesh.coordinates_of(row)[Axis.EP],
         )
         for home, source in enumerate(row.tolist()):
             by_ep = plain

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.memory.shard_units import UnitKind, shard_unit
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.scenario.sharding import shard_sizes
@@ -79,7 +80,7 @@ def _dense_groups(scenario: Scenario) -> Int64s:
     mesh = scenario.mesh
     ranks = mesh.groups(("cp", "dp")).astype(np.int64)
     at = mesh.coordinates_of(ranks)
-    order = np.argsort(at["dp"] * mesh.cp + at["cp"], axis=1, kind="stable")
+    order = np.argsort(at[Axis.DP] * mesh.cp + at[Axis.CP], axis=1, kind="stable")
     size = shard_sizes(scenario.plan, mesh).dense
     grouped: Int64s = np.take_along_axis(ranks, order, axis=1).reshape(-1, size)
     return grouped
@@ -90,5 +91,5 @@ def _expert_groups(scenario: Scenario) -> Int64s:
     if scenario.plan.contract is Contract.TP:
         return _dense_groups(scenario)
     size = shard_sizes(scenario.plan, scenario.mesh).experts
-    grouped: Int64s = scenario.mesh.groups("edp").astype(np.int64).reshape(-1, size)
+    grouped: Int64s = scenario.mesh.groups(Axis.EDP).astype(np.int64).reshape(-1, size)
     return grouped

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier, nvlink_domains_of, pair_crossing_share, ring_crossing_share
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: b
 
 def share_of_groups(scenario: Scenario, groups: IntArray, weights: list[int], *, ring: bool = False) -> float:
     """The same for any groups, ``[groups, members]`` ranks, each within a stage."""
-    stages = scenario.mesh.coordinates_of(groups[:, 0])["pp"]
+    stages = scenario.mesh.coordinates_of(groups[:, 0])[Axis.PP]
     nvlink_domains = nvlink_domains_of(scenario.cluster, groups)
     measure = ring_crossing_share if ring else pair_crossing_share
     shares = [

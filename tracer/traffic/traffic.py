@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
@@ -179,7 +180,7 @@ def _pp_line(scenario: Scenario, tokens: int, sends: list[tuple[int, int]]) -> A
     hidden = scenario.model.need("hidden", "size a row")
     split = scenario.plan.sp is Sp.MEGATRON
     parts = cp * (mesh.tp if split else 1)
-    chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
+    chain = nvlink_domains_of(scenario.cluster, mesh.groups(Axis.PP))
     senders, takers = zip(*sends, strict=True)
     return plain_line(
         scenario.cluster,
