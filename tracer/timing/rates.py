@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError, finite_number, nearest
 from tracer.mesh.cluster import Link
 from tracer.timing.collectives import busbw_factor
@@ -176,7 +176,7 @@ def rates_of(name: str | Profile, cluster_rates: LinkRates) -> LinkRates:
 
 
 def _stored() -> dict[str, dict[str, Any]]:
-    text = (files("tracer") / "data" / "timing" / "profiles.json").read_text(encoding="utf-8")
+    text = (FOLDER / "timing" / "profiles.json").read_text(encoding="utf-8")
     stored: dict[str, dict[str, Any]] = json.loads(text)
     return stored
 
