@@ -73,7 +73,7 @@ def test_the_trace_is_in_microseconds_and_names_its_threads():
 def every_timeline() -> list[timeline.Timeline]:
     trip = tracer.take_trip(tracer.load_scenario("six-cuts"))
     return [
-        timeline.of_pipeline(run_pipeline(np.full((3, 4), 2.0))),
+        timeline.of_pipeline(run_pipeline([[2.0] * 4] * 3)),
         timeline.of_decode(run_decode(3, 2, 2, 1.0)),
         timeline.of_dualpipe(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
         timeline.of_streams(overlap_two(MoeTimes(4, 2, 1, 3, 2)).placed),
@@ -101,7 +101,7 @@ def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
     schedule = dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))
     figure = gantt_figure(timeline.of_dualpipe(schedule))
     found = [number for trace in figure["data"] for number in numbers(trace["base"])]
-    assert sorted(found) == sorted(schedule.start.tolist())
+    assert sorted(found) == sorted(schedule.start)
     # A kind that only some rows have is as tall as any other.
     assert {trace["width"] for trace in figure["data"]} == {1 - figure["layout"]["bargap"]}
 
@@ -132,6 +132,6 @@ def test_charts_are_plain_data_and_need_neither_plotly_nor_numpy():
 
 
 def test_columns_of_two_lengths_are_refused():
-    two, one = np.zeros(2), np.zeros(1)
+    two, one = (0.0, 0.0), (0.0,)
     with pytest.raises(ConfigError, match=r"timeline='lengths \[1, 2\]' must have columns of one length"):
-        timeline.Timeline("t", ("r",), ("k",), two, one, np.zeros(2, np.int32), np.zeros(2, np.int16))
+        timeline.Timeline("t", ("r",), ("k",), two, one, (0, 0), (0, 0))

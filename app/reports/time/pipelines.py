@@ -77,7 +77,7 @@ def _forward(pipeline: Pipeline) -> list[Block]:
 
 
 def _decode(decode: DecodePipeline) -> list[Block]:
-    steps, stages, groups = decode.start.shape
+    steps, stages, groups = decode.shape
     rows = [
         ["a token of one request every", format_seconds(decode.seconds_per_token)],
         [f"bubble over {steps} tokens", f"{decode.bubble:.2%}"],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, finite_number, one_of, whole_number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SHAPES = ("normal", "lognormal", "uniform")
 
@@ -60,6 +62,8 @@ def _draws(
     shape: str, cv: float, size: tuple[int, int], seed: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Lengths with mean 1 and coefficient of variation ``cv``."""
+    import numpy as np
+
     one_of("rendezvous.shape", shape, SHAPES)
     random = np.random.default_rng(seed)
     if shape == "lognormal":
