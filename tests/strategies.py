@@ -232,7 +232,7 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple
 
 @st.composite
 def clusters(draw: st.DrawFn, world: int) -> Scenario:
-    """1-8 GPUs a node, islands of whole nodes, the last node partly empty, or a table that scatters ranks."""
+    """1-8 GPUs per node, islands of whole nodes, a last node partly empty, or a table of scattered ranks."""
     per_node = draw(st.integers(1, 8), label="gpus_per_node")
     cluster: Scenario = {"gpus_per_node": per_node}
     nodes = -(-world // per_node)

@@ -95,8 +95,8 @@ def test_a_step_has_queries_and_partials_where_a_prompt_has_kv() -> None:
     assert "of experts on other islands" in next(line for line in step.lines if line.axis == "ep").formula
     passed = comm_volume(decode(decode_attention="pass_kv"))
     assert [line.part for line in passed.lines if line.axis == "cp"] == ["attention"]
-    assert "decode: T = 4 padded new tokens a replica, one of each request" in str(step)
-    assert "prefill: T = 64 padded tokens a replica" in str(prompt)
+    assert "decode: T = 4 padded new tokens per replica, one of each request" in str(step)
+    assert "prefill: T = 64 padded tokens per replica" in str(prompt)
     assert (step.to_dict()["phase"], prompt.to_dict()["phase"]) == ("decode", "prefill")
 
 

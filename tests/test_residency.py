@@ -179,7 +179,7 @@ def test_gpu_11_by_hand() -> None:
 
 
 def test_deepseek_prefill_units() -> None:
-    """Nine routed experts a GPU, and on TP4 a quarter of the heads but every latent."""
+    """Nine routed experts per GPU, and on TP4 a quarter of the heads but every latent."""
     v3 = model_preset("deepseek-v3")
     by_dp, by_tp = (
         residency_of(tracer.load_scenario(name), 5)

@@ -149,7 +149,7 @@ def test_contracts_side_by_side() -> None:
         entry.name: entry for entry in compare_contracts(load_scenario("deepseek-v3-prefill-ep32")).entries
     }
     picks, gpus, nvlink_domains = (
-        rows[f"ep, {name}"] for name in ("every pick", "one a GPU", "one an island")
+        rows[f"ep, {name}"] for name in ("every pick", "one per GPU", "one per island")
     )
     assert picks.ib_bytes > gpus.ib_bytes > nvlink_domains.ib_bytes
     assert nvlink_domains.ib_bytes < rows["ag_rs"].ib_bytes < rows["tp"].ib_bytes

@@ -19,6 +19,21 @@ PICTURES = "tokentrip.renderers"
 Rows = Iterable[Sequence[object]]
 
 
+def number_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as runs, each by its first and last.
+
+    >>> number_runs([1, 2, 3, 7, 9, 10])
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
 def format_bytes(size: float) -> str:
     """Bytes with a decimal unit, rounded to whole bytes first.
 

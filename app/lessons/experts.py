@@ -54,7 +54,7 @@ def one_block() -> Lesson:
     )
     after = (
         "Each GPU with work computes its expert's output and sends it back: that is the combine, the "
-        f"next hop. Two hops a layer, {plural(model.moe_layers, 'layer')}: {trip.log.comm_ops} comm "
+        f"next hop. Two hops per layer, {plural(model.moe_layers, 'layer')}: {trip.log.comm_ops} comm "
         "ops, all over NVLink."
     )
     return Lesson(ONE_NODE, trip, read, question, after, hop - 1, hop)

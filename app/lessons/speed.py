@@ -43,7 +43,7 @@ def grouped() -> Lesson:
     read = (
         f"{gpus([target])} holds {len(held)} experts of the layer. Draw a batch of {BATCH} tokens over the "
         f"node: {sum(counts)} of their picks reach it, from {min(counts)} to "
-        f"{max(counts)} rows an expert. Sorted by expert, they lie in one buffer, one run each.",
+        f"{max(counts)} rows per expert. Sorted by expert, they lie in one buffer, one run each.",
         f"A loop launches one matmul for each expert that has rows and waits for it: {loop.launches} "
         f"launches. A GPU of {SMS} SMs works in waves of {SMS} tiles of 128 × 128, and a launch of one "
         f"expert fills {loop.fill:.0%} of its last, and only, wave.",
@@ -57,7 +57,7 @@ def grouped() -> Lesson:
     )
     after = (
         f"Neither mends the tiles themselves: of their 128 rows, {once.useful_rows:.1%} hold a token. That "
-        "takes more tokens an expert, which is what wide expert parallelism gathers."
+        "takes more tokens per expert, which is what wide expert parallelism gathers."
     )
     return Lesson(ONE_NODE, trip, read, question, after, hop - 1, hop)
 
@@ -95,7 +95,7 @@ def roofline() -> Lesson:
     )
     enough = roof.batch_with_rows or round(roof.batch)
     question = ask(
-        "How many tokens a step would make the expert GEMMs bound by arithmetic?",
+        "How many tokens per step would make the expert GEMMs bound by arithmetic?",
         enough,
         [tokens * 4, round(roof.tokens_per_expert), enough * 16],
         f"About {roof.tokens_per_expert:,.0f} rows for each of {model.experts} experts, of which a token "
@@ -119,7 +119,7 @@ def overlap() -> Lesson:
     trip, hop = report.trip, find_hop(report.trip, "dispatch", 1)
     share = found.communication_seconds / (found.communication_seconds + found.compute_seconds)
     read = (
-        f"In a pass of {PASS:,} tokens a replica at peak rates, {share:.0%} of a MoE layer's time is "
+        f"In a pass of {PASS:,} tokens per replica at peak rates, {share:.0%} of a MoE layer's time is "
         "dispatch and combine, and the GPU's arithmetic waits. Dispatch needs attention first, and experts "
         "need dispatch: within one batch there is nothing to do meanwhile.",
         "So cut the batch in two. While one half is dispatched, the other computes; then they change "

@@ -63,7 +63,7 @@ def _expert() -> list[Field]:
 def _cluster() -> list[Field]:
     return [
         Field("cluster.hardware", "Hardware", "choice", "", ("", *hardware_preset_names())),
-        Field("cluster.gpus_per_node", "GPUs a node", "size"),
+        Field("cluster.gpus_per_node", "GPUs per node", "size"),
         Field("cluster.nodes_per_island", "Nodes an NVLink island", "size"),
     ]
 

@@ -73,7 +73,7 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
     needed = "never" if roof.batch_with_rows is None else f"{roof.batch_with_rows:,} tokens"
     sums = [
         (f"ridge of {hardware.name}", f"{ridge(hardware, rate):,.0f} FLOP/B"),
-        ("tokens an expert at the ridge", f"{roof.tokens_per_expert:,.0f}"),
+        ("tokens per expert at the ridge", f"{roof.tokens_per_expert:,.0f}"),
         ("batch at the ridge, weights alone", f"{roof.batch:,.0f} tokens"),
         ("batch at the ridge, rows too", needed),
     ]
@@ -89,7 +89,7 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
     ]
 
 
-HEADS = ("batch", "tokens an expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
+HEADS = ("batch", "tokens per expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
 
 
 def _row(point: RoofPoint) -> list[str]:

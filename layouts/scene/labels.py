@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tracer.display import format_bytes
+from tracer.display import format_bytes, number_runs
 
 if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink
@@ -23,15 +23,12 @@ def runs_text(numbers: Iterable[int]) -> str:
     >>> runs_text([8, 9, 10, 11, 27])
     '8–11, 27'
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+    parts: list[str] = []
+    for first, last in number_runs(numbers):
+        if last - first > 1:
+            parts.append(f"{first:,}–{last:,}")
         else:
-            runs.append([number])
-    parts = []
-    for run in runs:
-        parts += [f"{run[0]:,}–{run[-1]:,}"] if len(run) > 2 else [f"{number:,}" for number in run]
+            parts += [f"{number:,}" for number in range(first, last + 1)]
     return ", ".join(parts)
 
 

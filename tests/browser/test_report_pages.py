@@ -194,7 +194,7 @@ def test_time_draws_decode_and_training_pipelines(page: Page, explorer_url: str)
     decode = time_report(scenario.with_phase("decode"), tokens=4096).decode
     assert decode is not None
     expect(figure(page, "a token of one request")).to_have_text(format_seconds(decode.seconds_per_token))
-    expect(page.get_by_role("img", name="The decode pipeline, a row a stage")).to_be_visible()
+    expect(page.get_by_role("img", name="The decode pipeline, a row per stage")).to_be_visible()
     assert query_of(page)["timed"] == ["decode"]
 
 

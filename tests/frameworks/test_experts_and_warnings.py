@@ -379,7 +379,7 @@ def test_slices_of_whole_fp8_blocks_are_accepted(name: str, flags: str) -> None:
 
 
 def test_trtllm_load_balancer_slots() -> None:
-    """288 slots at EP32: 9 experts a GPU, its own 8 and the first of the next rank's."""
+    """288 slots at EP32: 9 experts per GPU, its own 8 and the first of the next rank's."""
     model = model_preset("deepseek-v3")
     config = json.dumps({"load_balancer": {"num_slots": 288}})
     words = ["--tp_size", "32", "--ep_size", "32", "--enable_attention_dp", "--moe_config", config]

@@ -15,7 +15,7 @@ from tracer.errors import ConfigError
 from tracer.timing.report import time_report
 from tracer.timing.schedules.decode_pipeline import decode_bubble, run_decode
 from tracer.timing.schedules.dualpipe import dualpipe, dualpipe_bubble
-from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Work
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, ChunkWork
 from tracer.timing.schedules.pipeline import check_stages, run_pipeline
 from tracer.timing.schedules.pipeline import pipeline_bubble as forward_bubble
 from tracer.timing.schedules.training import train
@@ -104,7 +104,7 @@ def test_dualpipe_does_all_work_once_and_one_thing_at_a_time(stages: int, batche
             assert sorted(column[i] for i in mine if column[i] >= 0) == list(range(batches))
         assert all(found.start[a] + found.seconds[a] <= found.start[b] for a, b in pairwise(mine))
         kinds = Counter(found.kind[i] for i in mine)
-        assert kinds[Work.BACKWARD_INPUT] == kinds[Work.WEIGHTS]
+        assert kinds[ChunkWork.BACKWARD_INPUT] == kinds[ChunkWork.WEIGHTS]
 
 
 def test_dualpipe_sends_forward_before_it_is_received():

@@ -15,7 +15,7 @@ from tracer.memory.kv_bytes import (
     state_bytes_per_sequence,
 )
 from tracer.model.dtype import Dtype
-from tracer.model.layer_runs import runs_text
+from tracer.model.layer_runs import written_runs
 from tracer.model.layers import (
     AttentionType,
     CompressedAttention,
@@ -124,7 +124,7 @@ class Anatomy:
             "source": self.spec.source,
             "layers": self.spec.layers,
             "kinds": [
-                {"layers": runs_text(layers), "count": len(layers), "title": kind.title} | kind.to_dict()
+                {"layers": written_runs(layers), "count": len(layers), "title": kind.title} | kind.to_dict()
                 for kind, layers in self.spec.kinds()
             ],
             "parameters": {
@@ -160,7 +160,7 @@ class Anatomy:
         lines = [f"{spec.name or 'model'}: {spec.layers} layers"]
         lines += [f"source: {spec.source}"] if spec.source else []
         lines += ["", *self.strip(), ""]
-        rows = [(runs_text(layers), f"{len(layers)}", kind.title) for kind, layers in spec.kinds()]
+        rows = [(written_runs(layers), f"{len(layers)}", kind.title) for kind, layers in spec.kinds()]
         rows = [(_short(layers), number, title) for layers, number, title in rows]
         lines += text_table((left("layers", 28), right("number", 6), left("kind", 60)), rows)
         lines += ["", str(self.count), "", "bytes by format: " + _amounts(self.bytes_by_format())]

@@ -215,7 +215,7 @@ def _piece(whole: WeightShard, pieces: int) -> WeightShard:
         whole,
         bytes=-(-whole.bytes // pieces),
         held_by=max(1, whole.held_by // pieces),
-        why=f"{whole.why}; in {pieces} pieces, one a GPU",
+        why=f"{whole.why}; in {pieces} pieces, one per GPU",
         pieces=pieces,
     )
 

@@ -90,7 +90,8 @@ class Cluster:
         raise ConfigError(
             "cluster.nodes",
             self.nodes,
-            f"x {self.gpus_per_node} GPUs a node is {gpus}, but the mesh's tp·cp·dp·pp is {self.world_size}",
+            f"x {self.gpus_per_node} GPUs per node is {gpus}, "
+            f"but the mesh's tp·cp·dp·pp is {self.world_size}",
             f"try nodes = {needed}, or sizes that multiply to {gpus}",
         )
 

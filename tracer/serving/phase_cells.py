@@ -230,8 +230,8 @@ def ep_cell(scenario: Scenario) -> Cell:
         return Cell("no experts", {})
     met = max(len(group) for group in meeting_replicas(scenario))
     tokens = met * mesh.cp * tokens_per_cp_rank(scenario)
-    experts = model.need("experts", "count tokens an expert")
-    each = tokens * model.need("top_k", "count tokens an expert") / experts
+    experts = model.need("experts", "count tokens per expert")
+    each = tokens * model.need("top_k", "count tokens per expert") / experts
     figures = {"tokens": tokens, "tokens_per_expert": each}
     batch = (
         f"{tokens:,} tokens of {met} replica{'s' * (met > 1)} over {experts} experts: {each:.4g} an expert"

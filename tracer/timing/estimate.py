@@ -21,7 +21,7 @@ from tracer.timing.calibration.attention import DSA_MODELS
 from tracer.timing.calibration.experts import exponent_of
 from tracer.timing.calibration.formats import CACHE_DTYPES, GEMM_DTYPES, MODULE_DTYPES, KernelDtype
 from tracer.timing.calibration.kernels import DECODE_GDN, PREFILL_GDN
-from tracer.timing.calibration.network import CollectiveKind, Direction, DispatchMode, rails_seconds
+from tracer.timing.calibration.network import CollectiveKind, Direction, ExchangeMode, rails_seconds
 from tracer.timing.calibration.systems import known_hardware
 
 MAX_SIZE = 1 << 40
@@ -320,7 +320,7 @@ def _exchange(
     experts: int,
     dtype: str,
 ) -> Estimate:
-    gpu, family = _hardware(hardware), _word(DispatchMode, f"{direction}.mode", mode)
+    gpu, family = _hardware(hardware), _word(ExchangeMode, f"{direction}.mode", mode)
     stored = _word(KernelDtype, f"{direction}.dtype", dtype, CACHE_DTYPES)
     spread = _count(f"{direction}.nodes", nodes, most=MAX_GPUS)
     each = _count(f"{direction}.gpus_per_node", gpus_per_node, most=MAX_GPUS)

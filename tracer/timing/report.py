@@ -377,7 +377,8 @@ def report_text(report: TimeReport) -> str:
 
 
 def _pass_lines(whole: PassTime) -> Iterator[str]:
-    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    took = format_seconds(whole.seconds)
+    yield f"one pass of {whole.tokens:,} tokens per replica: {took} through all stages"
     rows = list(pass_rows(whole))
     if whole.rates is Rates.PEAK:
         cells = [(each.name, format_seconds(each.seconds), each.binds) for each in rows]

@@ -74,7 +74,7 @@ class Throughput:
         what = (
             f"{self.batch.sequences:,} requests a replica of {self.batch.past:,} tokens of context"
             if decode
-            else f"{self.batch.sequences:,} prompt(s) of {self.batch.new:,} tokens a replica"
+            else f"{self.batch.sequences:,} prompt(s) of {self.batch.new:,} tokens per replica"
         )
         several = f", {self.batches} such batches in the pipeline" if self.batches > 1 else ""
         how = "two-batch overlap" if self.overlap else "one batch at a time"

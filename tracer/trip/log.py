@@ -58,7 +58,7 @@ def _attention(scenario: Scenario) -> list[str]:
         each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.tp
         notes.append(
             f"K/V of the {scenario.position:,} positions before this one goes to the other {cp - 1} CP ranks "
-            f"too: {each * scenario.position * (cp - 1):,} bytes a layer, not counted here"
+            f"too: {each * scenario.position * (cp - 1):,} bytes per layer, not counted here"
         )
     return notes
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
-from tracer.trip.hop import WEIGHT_KINDS, Hop, Part
+from tracer.trip.hop import WEIGHT_KINDS, Hop, HopSum, Part
 from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
 from tracer.trip.itinerary import check_length, itinerary
 
@@ -131,20 +131,6 @@ def take_trip(scenario: Scenario) -> Trip:
     )
 
 
-class HopSum(NamedTuple):
-    """What one hop adds to a tally and to a log; pulled weights touch and cross nothing."""
-
-    touched: set[int]
-    crossings: int
-    nvlink_bytes: int
-    ib_bytes: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes over both tiers."""
-        return self.nvlink_bytes + self.ib_bytes
-
-
 Sums = dict[int, HopSum]
 
 
@@ -155,10 +141,7 @@ def sum_of(hop: Hop, sums: Sums) -> HopSum:
     """
     found = sums.get(id(hop.transfers))
     if found is None or not hop.transfers:
-        over_ib = [transfer.bytes for transfer in hop.transfers if transfer.tier is Tier.IB]
-        crossings = 0 if hop.kind in WEIGHT_KINDS else len(over_ib)
-        ib_bytes = sum(over_ib)
-        found = sums[id(hop.transfers)] = HopSum(hop.touched, crossings, hop.bytes - ib_bytes, ib_bytes)
+        found = sums[id(hop.transfers)] = hop.sum()
     return found
 
 

@@ -71,7 +71,7 @@ def _forward(pipeline: Pipeline) -> list[Block]:
     laps = f" of {chunks} chunks" if chunks > 1 else ""
     return [
         heading(f"Pipeline: {stages} stages{laps}, {batches} micro-batches"),
-        gantt("The pipeline, a row a stage", timeline.of_pipeline(pipeline)),
+        gantt("The pipeline, a row per stage", timeline.of_pipeline(pipeline)),
         table("The pipeline in figures", ["", "value"], rows),
     ]
 
@@ -85,7 +85,7 @@ def _decode(decode: DecodePipeline) -> list[Block]:
     ]
     return [
         heading(f"Decode pipeline: {stages} stages, {groups} groups of requests"),
-        gantt("The decode pipeline, a row a stage", timeline.of_decode(decode)),
+        gantt("The decode pipeline, a row per stage", timeline.of_decode(decode)),
         table("The decode pipeline in figures", ["", "value"], rows),
         note("A token leaves the last stage before the next of its request enters the first."),
     ]
@@ -101,7 +101,7 @@ def _training(whole: PassTime, micro_batches: int) -> list[Block]:
     schedule = found.schedule
     return [
         heading(f"{title}, {schedule.micro_batches} micro-batches from both ends"),
-        gantt("DualPipe, a row a stage", timeline.of_dualpipe(schedule)),
+        gantt("DualPipe, a row per stage", timeline.of_dualpipe(schedule)),
         table("DualPipe in figures", ["", "value"], _training_rows(found)),
         note(f"Assumes {ASSUMPTION}. Idle seconds by the closed forms of deepseek-ai/DualPipe's README."),
     ]

@@ -1,7 +1,7 @@
 """A scenario as tables: which bit of which word stands for which GPU, and where each expert leads.
 
-A dispatch group's GPUs are bits, island by island: an island is a lane of ``lane_bits`` bits, a power of
-two, so that copies by island are a fold of copies by GPU.
+A dispatch group's GPUs are bits, one NVLink domain after the other. Each domain is a lane of ``lane_bits``
+bits, a power of two, so that copies by domain are a fold of copies by GPU.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ WORD_BITS = 64
 
 @dataclass(frozen=True)
 class GroupPlaces:
-    """One dispatch group of one stage: ranks, places in the stage, islands, indices, EP ranks and bits.
+    """One dispatch group of one stage: ranks, places in the stage, NVLink domains, indices and bits.
 
-    All ``[members]`` int64; ``lanes`` numbers the group's islands in order of appearance.
+    All ``[members]`` int64, EP ranks too; ``lanes`` numbers the group's NVLink domains in order of
+    appearance.
     """
 
     ranks: Int64s
@@ -243,7 +244,7 @@ def _single_targets(layout: CensusLayout, held: Sequence[Sequence[int]], stage: 
 def _replica_targets(
     layout: CensusLayout, placement: Placement, held: Sequence[Sequence[int]], stage: int
 ) -> ExpertTargets:
-    """A table a source: each prefers its own replica, then its island's; ties go by position."""
+    """A table per source: each prefers its own replica, then its NVLink domain's; ties go by position."""
     scenario = layout.scenario
     ranks = scenario.mesh.stage_lists()[stage].tolist()
     first = np.cumsum([0, 1, *map(len, held)])

@@ -100,7 +100,7 @@ def plan_census(
     model = scenario.model
     if picks.top_k > (model.experts or 0):
         raise ConfigError(
-            "picks", f"{picks.top_k} picks a token", f"are more than the model's {model.experts} experts",
+            "picks", f"{picks.top_k} picks per token", f"are more than the model's {model.experts} experts",
             "check the order of the axes: [layers, tokens, k]",
         )  # fmt: skip
     if scenario.always_picked:
@@ -110,7 +110,7 @@ def plan_census(
     if homes.tokens != picks.tokens:
         raise ConfigError(
             "sources", f"{homes.tokens} entries", f"must give the rank of each of the {picks.tokens} tokens",
-            "give one a token",
+            "give one per token",
         )  # fmt: skip
     keys: dict[tuple[int, int], int] = {}
     tables: list[LayerTables] = []

@@ -54,7 +54,7 @@ def hybrid() -> LedgerLine:
         SOURCE,
         'TP8+EP4: inter-node dispatch "lower" than TP4+EP8 on 4 nodes',
         Verdict.LOOSE,
-        f"{eight[0]:.2f} remote copies a token against {four[0]:.2f}, one an EP rank",
+        f"{eight[0]:.2f} remote copies per token against {four[0]:.2f}, one an EP rank",
         near(eight[0], 2.71, 3) and near(four[0], 3.97, 3) and near(eight[1], four[1], 12),
         f"with one copy a node both {eight[1]:.2f} (uniform picks, groups not limiting)",
     )

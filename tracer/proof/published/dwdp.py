@@ -108,8 +108,8 @@ def compare_breakdown() -> PublishedComparison:
     ]
     assumptions = (
         f"{_SETUP}, but the output projection in NVFP4, as the checkpoint measured here stores it, and one "
-        "copy a distinct GPU; four prompts of 8,192 tokens a rank, balanced: no synchronization, no 'others' "
-        "(norms, routing, quantization), no contention; iteration is the sum of what is predicted"
+        "copy per distinct GPU; four prompts of 8,192 tokens per rank, balanced: no synchronization, no "
+        "'others' (norms, routing, quantization), no contention; iteration is the sum of what is predicted"
     )
     setting = f"{data['breakdown']['setting']}; {data['breakdown']['unit_note']}"
     return PublishedComparison(

@@ -12,8 +12,8 @@ from tracer.timing.calibration.kernels import PREFILL_GDN, gemm_work, linear_att
 from tracer.timing.calibration.network import (
     CollectiveKind,
     Direction,
-    DispatchMode,
     Exchange,
+    ExchangeMode,
     collective_work,
     exchange_work,
 )
@@ -177,7 +177,7 @@ def collective_call(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes:
 
 def exchange_call(
     hardware: Hardware,
-    mode: DispatchMode,
+    mode: ExchangeMode,
     direction: Direction,
     nodes: int,
     gpus_per_node: int,

@@ -124,7 +124,7 @@ def at_best(operator: Operator, hardware: Hardware, asked: Callable[[], Estimate
         return peak
 
 
-def scaled(found: Estimate, factor: float, why: str) -> Estimate:
+def scaled_estimate(found: Estimate, factor: float, why: str) -> Estimate:
     """An estimate of a part of a call, or of fewer bytes; its error is no longer a measured one."""
     if factor == 1.0:
         return found
@@ -154,7 +154,7 @@ def _attention(
 
         def block() -> Estimate:
             found = estimate.mla(gpu, batch.phase, part.sequences, part.length, heads, projects)
-            return scaled(found, part.scale, "a part of each prompt")
+            return scaled_estimate(found, part.scale, "a part of each prompt")
 
         return LayerTime((at_best(_joined(operators), gpu, block),))
     rows = _rows(batch.tokens / count)
@@ -168,7 +168,7 @@ def _attention(
         kv_heads = max(1, model.need("kv_heads", "time attention") // tp)
         width = model.need("head_dim", "time attention")
         found = estimate.attention(gpu, batch.phase, part.sequences, part.length, heads, kv_heads, width)
-        return scaled(found, part.scale, "a part of each prompt")
+        return scaled_estimate(found, part.scale, "a part of each prompt")
 
     return LayerTime(
         (

@@ -9,7 +9,7 @@ from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
 
 
-class Work(IntEnum):
+class ChunkWork(IntEnum):
     """What a cell of the schedule does; codes are those of ``Schedule.kind``."""
 
     FORWARD = 0
@@ -19,7 +19,7 @@ class Work(IntEnum):
     OVERLAPPED = 4
 
 
-Cell = tuple[Work, int, int]
+Cell = tuple[ChunkWork, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChunkTimes:
                 f"try {self.backward / 2:g}",
             )
 
-    def of(self, work: Work) -> float:
+    def of(self, work: ChunkWork) -> float:
         """Seconds of a cell."""
         return (
             self.forward, self.backward, self.backward - self.weights, self.weights, self.overlapped
@@ -60,7 +60,7 @@ class ChunkTimes:
 class Schedule:
     """Cells of a schedule as columns, stage by stage in time order.
 
-    Columns are ``[cells]``: ``kind`` is a :class:`Work`; ``forward_batch`` and ``backward_batch`` are the
+    Columns are ``[cells]``: ``kind`` is a :class:`ChunkWork`; ``forward_batch`` and ``backward_batch`` are the
     micro-batch of that part (direction 1 counts on after direction 0), -1 where there is none.
     """
 
@@ -98,7 +98,7 @@ class _Clock:
 
     def __init__(self, cells: list[list[Cell]], stages: int, half: int, times: ChunkTimes) -> None:
         self.cells, self.stages, self.half = cells, stages, half
-        self.seconds = [times.of(work) for work in Work]
+        self.seconds = [times.of(work) for work in ChunkWork]
         self.forward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
         self.backward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
         self.free = [0.0] * stages
@@ -146,7 +146,7 @@ class _Clock:
             ready = max(ready, done[batch])
         return ready
 
-    def _put(self, stage: int, work: Work, forward: int, backward: int, ready: float) -> None:
+    def _put(self, stage: int, work: ChunkWork, forward: int, backward: int, ready: float) -> None:
         start = max(self.free[stage], ready)
         seconds = self.seconds[work]
         end = start + seconds

@@ -81,7 +81,7 @@ def run_pipeline(seconds: Sequence[Sequence[float]], send_seconds: float = 0.0) 
     Raises:
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     start: list[tuple[float, ...]] = []
     arrived: Sequence[float] = (0.0,) * len(table[0])
@@ -101,7 +101,7 @@ def _in_order(ready: Sequence[float], seconds: Sequence[float]) -> tuple[float, 
     return tuple(gone + late for gone, late in zip(before, latest, strict=True))
 
 
-def check_table(seconds: Sequence[Sequence[float]]) -> Table:
+def stage_times(seconds: Sequence[Sequence[float]]) -> Table:
     """A table of seconds that is not empty and all above 0.
 
     Raises:

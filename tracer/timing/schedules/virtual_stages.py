@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from tracer.errors import ConfigError, finite_number
-from tracer.timing.schedules.pipeline import Pipeline, Table, check_table
+from tracer.timing.schedules.pipeline import Pipeline, Table, stage_times
 
 
 def run_chunks(
@@ -31,7 +31,7 @@ def run_chunks(
     Raises:
         ConfigError: for an empty or ragged table, a time that is not above 0, or chunks without a stage.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     if len(stage_of) != len(table) or sorted(set(stage_of)) != list(range(max(stage_of, default=-1) + 1)):
         rule = f"must give each of {len(table)} chunks a stage, none left out"
