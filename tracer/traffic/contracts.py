@@ -88,7 +88,7 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
     model, mesh = scenario.model, scenario.mesh
-    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, ("etp", "ep"), layers_by_stage(scenario, model.is_moe))
     group = mesh.dispatch_size
     row = model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
     all_rows = (group - 1) * rows * size

@@ -60,8 +60,8 @@ class ChunkTimes:
 class Schedule:
     """Cells of a schedule as columns, stage by stage in time order.
 
-    Columns are ``[cells]``: ``kind`` is a :class:`ChunkWork`; ``forward_batch`` and ``backward_batch`` are the
-    micro-batch of that part (direction 1 counts on after direction 0), -1 where there is none.
+    Columns are ``[cells]``: ``kind`` is a :class:`ChunkWork`; ``forward_batch`` and ``backward_batch`` are
+    the micro-batch of that part (direction 1 counts on after direction 0), -1 where there is none.
     """
 
     stages: int
