@@ -76,11 +76,12 @@ class RankGroup(Sequence[int]):
         return self._member(index % length)
 
     def __iter__(self) -> Iterator[int]:
-        outer = self.steps[1:]
-        inner = [place * stride for size, stride in self.steps[:1] for place in range(size)] or [0]
-        for base in RankGroup(self.base, outer) if outer else (self.base,):
-            for step in inner:
-                yield base + step
+        if not self.steps:
+            yield self.base
+            return
+        (size, stride), *outer = self.steps
+        for base in RankGroup(self.base, tuple(outer)):
+            yield from range(base, base + size * stride, stride)
 
     def __contains__(self, rank: object) -> bool:
         if not isinstance(rank, int):
