@@ -11,6 +11,7 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import gpus
 from tracer.batch.grouped_gemm import grouped_against_loop
+from tracer.mesh.axes import Axis
 from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.routing import draw_picks
 from tracer.scenario.token import Phase
@@ -37,7 +38,7 @@ def grouped() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     target, layer = trip.hops[hop].transfers[0].dst, trip.hops[hop].layer
-    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)["ep"])
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)[Axis.EP])
     counts = _rows(scenario, held)
     loop, once = grouped_against_loop(counts, 2 * model.need("expert_hidden", "size a GEMM"), sms=SMS)
     read = (
@@ -81,7 +82,7 @@ def roofline() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hardware = hardware_preset(scenario.cluster.hardware or "h100")
     hop = find_hop(trip, "dispatch", 1)
-    row = next(each for each in phase_table(scenario).rows if each.axis == "ep")
+    row = next(each for each in phase_table(scenario).rows if each.axis == Axis.EP)
     tokens = int(row.decode.figures["tokens"])
     point, roof = expert_points(model, hardware, [tokens])[0], expert_roof(model, hardware)
     read = (

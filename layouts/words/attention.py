@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from layouts.words.shapes import kv_shapes
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import KvExchange
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def kv_exchange(context: Context) -> Words:
     plan = context.scenario.plan
     if plan.kv_exchange is KvExchange.HIERARCHICAL and plan.cp_inner != 1:
         return _between_groups(context)
-    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size("cp") > 2
+    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size(Axis.CP) > 2
     return Words(
         f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",
@@ -32,8 +33,8 @@ def kv_exchange(context: Context) -> Words:
 
 def _between_groups(context: Context) -> Words:
     """Hierarchical CP: K/V heads go round the inner groups."""
-    parts = context.scenario.plan.head_parts(context.size("cp"))
-    groups = context.size("cp") // parts
+    parts = context.scenario.plan.head_parts(context.size(Axis.CP))
+    groups = context.size(Axis.CP) // parts
     return Words(
         f"Pass K/V heads round {groups} groups of CP ranks",
         "Attention",
@@ -47,7 +48,7 @@ def _between_groups(context: Context) -> Words:
 
 def heads_scatter(context: Context) -> Words:
     """Heads go to the CP ranks that compute them (Ulysses)."""
-    ranks, parts = _sharers(context), context.scenario.plan.head_parts(context.size("cp"))
+    ranks, parts = _sharers(context), context.scenario.plan.head_parts(context.size(Axis.CP))
     return Words(
         f"Send heads to {gpus(ranks)}",
         "Attention",
@@ -78,7 +79,7 @@ def _sharers(context: Context) -> list[int]:
 
 
 def _moves(context: Context, *, ring: bool) -> str:
-    cp = context.size("cp")
+    cp = context.size(Axis.CP)
     if ring:
         return (
             f"The token's K/V goes round the {cp} CP ranks, {plural(cp - 1, 'step')} of "
@@ -93,7 +94,7 @@ def _moves(context: Context, *, ring: bool) -> str:
 
 
 def _content(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
+    model, tp = context.model, context.size(Axis.TP)
     kv_heads = model.kv_heads or 0
     if model.mla:
         return f"What travels is MLA's latent, {model.kv_values_per_token:,} values."

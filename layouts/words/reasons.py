@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
@@ -64,11 +65,11 @@ def _reason(context: Context, transfer: Transfer) -> str:
 
 def _kv_heads(context: Context, rank: int) -> str:
     """Which KV heads a TP rank sends."""
-    model, tp = context.model, context.size("tp")
+    model, tp = context.model, context.size(Axis.TP)
     if model.mla:
         return " latent"
     kv_heads = model.kv_heads or 0
-    coordinate = context.scenario.mesh.dense.coordinate(rank, "tp")
+    coordinate = context.scenario.mesh.dense.coordinate(rank, Axis.TP)
     own = kv_heads // tp
     if own == 0:
         return f", head {coordinate * kv_heads // tp}"

@@ -8,6 +8,7 @@ from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
 from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
 
@@ -24,7 +25,7 @@ def _each(context: Context) -> str:
 
 
 def _ring_note(context: Context) -> str:
-    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size("tp") < 3:
+    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size(Axis.TP) < 3:
         return ""
     return f" The ring hands it on rank by rank, in {plural(len(context.peers), 'step')}."
 
@@ -56,7 +57,7 @@ def all_gather(context: Context) -> Words:
 
 
 def _gather_for_attention(context: Context) -> Words:
-    model, tp = context.model, context.size("tp")
+    model, tp = context.model, context.size(Axis.TP)
     heads = model.need("heads", "split attention") // tp
     what = (
         f"{gpus([context.home])} sends the token's row {context.row} to {gpus(context.peers)}: "
@@ -78,7 +79,7 @@ def _gather_for_attention(context: Context) -> Words:
 
 
 def _kv_written(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
+    model, tp = context.model, context.size(Axis.TP)
     if model.mla:
         return f"the token's latent of {model.kv_values_per_token:,} values to its K/V cache"
     kv_heads = model.need("kv_heads", "split K/V")
@@ -87,7 +88,7 @@ def _kv_written(context: Context) -> str:
 
 
 def _head_gotcha(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
+    model, tp = context.model, context.size(Axis.TP)
     kv_heads = model.kv_heads or 0
     if model.mla:
         return (
@@ -129,7 +130,7 @@ def reduce_scatter(context: Context) -> Words:
         f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
-    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size("tp") > 2:
+    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size(Axis.TP) > 2:
         what = (
             f"One running sum walks the TP ring to {gpus([context.home])}, {context.each_bytes} a step, "
             f"{plural(len(context.hop.transfers), 'step')}: the token is whole again, on one GPU."

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from tracer.mesh.axes import EXPERT_AXES
+from tracer.mesh.axes import EXPERT_AXES, Axis
 from tracer.mesh.grid import RankGrid, RankGroup, check_listable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class GroupKind:
     count: int
 
 
-def group_kinds(mesh: Mesh, cluster: Cluster, axes: tuple[str, ...], stage: int) -> Iterator[GroupKind]:
+def group_kinds(mesh: Mesh, cluster: Cluster, axes: tuple[Axis, ...], stage: int) -> Iterator[GroupKind]:
     """The kinds of groups along ``axes`` (dense ones without pp, or expert ones) in a stage.
 
     Raises:
@@ -57,7 +57,7 @@ def place_kinds(mesh: Mesh, cluster: Cluster) -> dict[int, int]:
 
 def _dense_places(mesh: Mesh) -> RankGrid:
     """The dense axes of one stage, over its places."""
-    names = tuple(name for name in mesh.dense.names if name != "pp")
+    names = tuple(name for name in mesh.dense.names if name != Axis.PP)
     return RankGrid(names, tuple(mesh.dense.size_of(name) for name in names))
 
 
@@ -65,7 +65,7 @@ def _lap(mesh: Mesh, cluster: Cluster) -> int | None:
     """M, or None where ranks lie on the cluster as a table says."""
     if cluster.placement is not None:
         return None
-    domain, stride = cluster.gpus_per_nvlink_domain, mesh.dense.stride_of("pp")
+    domain, stride = cluster.gpus_per_nvlink_domain, mesh.dense.stride_of(Axis.PP)
     if mesh.stages == 1 or stride == mesh.stage_size:
         return domain
     return stride * (domain // gcd(domain, stride * mesh.stages))

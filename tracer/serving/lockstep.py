@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
+from tracer.mesh.axes import Axis
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
 
@@ -127,11 +128,11 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
 def _met(mesh: Mesh) -> set[frozenset[int]]:
     """Replicas that share a dispatch group of stage 0."""
     check_listable(mesh.stage_size)
-    stride, size = mesh.dense.stride_of("pp"), mesh.dense.stride_of("dp")
+    stride, size = mesh.dense.stride_of(Axis.PP), mesh.dense.stride_of(Axis.DP)
     lap = stride * mesh.stages
     return {
         frozenset((place // stride * lap + place % stride) // size % mesh.dp for place in group)
-        for group in mesh.expert.each_group(("etp", "ep"))
+        for group in mesh.expert.each_group((Axis.ETP, Axis.EP))
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import DecodeAttention, KvExchange, Sp
 from tracer.traffic.line import (
@@ -56,7 +57,7 @@ def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         elements=(cp - 1) * tokens / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
         ib_share=crossing_share(
-            scenario, ("cp",), layers_by_stage(scenario), ring=scenario.plan.kv_exchange is KvExchange.RING
+            scenario, (Axis.CP,), layers_by_stage(scenario), ring=scenario.plan.kv_exchange is KvExchange.RING
         ),
         formula=formula,
         numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
@@ -70,7 +71,7 @@ def _heads_lines(scenario: Scenario, tokens: int) -> tuple[AxisTraffic, AxisTraf
     parts, each = scenario.plan.head_parts(cp), head_slice(scenario)
     count = (parts - 1) * tokens / cp
     share = crossing_share(
-        scenario, ("cp",), layers_by_stage(scenario), cut=lambda ranks: runs_of(ranks, parts)
+        scenario, (Axis.CP,), layers_by_stage(scenario), cut=lambda ranks: runs_of(ranks, parts)
     )
     lead, width = f"{parts - 1}·({tokens}/{cp})", "(kv_nope+rope)" if scenario.model.mla else "d_h"
     group = "cp" if parts == cp else "inner"
@@ -116,7 +117,7 @@ def _ring_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         element_bytes=BYTES[scenario.dtype.kv],
         ib_share=crossing_share(
             scenario,
-            ("cp",),
+            (Axis.CP,),
             layers_by_stage(scenario),
             ring=True,
             # Rank n of every inner group: they stand ``parts`` apart.
@@ -183,10 +184,10 @@ def _shard_share(scenario: Scenario) -> float:
 
     def cut(ranks: tuple[int, ...]) -> Iterator[Sequence[int]]:
         """A replica's ranks by the block of ``dcp`` TP ranks that they are in."""
-        ordered = sorted(ranks, key=lambda rank: mesh.dense.coordinate(rank, "tp") // dcp)
+        ordered = sorted(ranks, key=lambda rank: mesh.dense.coordinate(rank, Axis.TP) // dcp)
         return runs_of(ordered, mesh.cp * dcp)
 
-    return crossing_share(scenario, ("tp", "cp"), layers_by_stage(scenario), cut=cut)
+    return crossing_share(scenario, (Axis.TP, Axis.CP), layers_by_stage(scenario), cut=cut)
 
 
 def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
@@ -208,7 +209,7 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
         "lm_head",
         elements=count * (row + logits),
         size=count * (row * BYTES[scenario.dtype.activations] + logits * BYTES[scenario.dtype.logits]),
-        ib_share=crossing_share(scenario, ("tp",), last),
+        ib_share=crossing_share(scenario, (Axis.TP,), last),
         formula=f"(tp-1)/tp·(T/cp)·({copied}V/tp), last stage",
         numbers=f"{tp - 1}/{tp}·({tokens}/{cp})·({f'{row} + ' if split else ''}{logits})",
         times=1,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.group_kinds import GroupKind, group_kinds
 from tracer.traffic.chance import HitChance
 from tracer.trip.hops.routes import tied_ep_ranks
@@ -91,7 +92,7 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
 
 def dispatch_groups(scenario: Scenario, stage: int) -> Iterator[GroupKind]:
     """One of the dispatch groups of each kind in a stage, with how many there are."""
-    return group_kinds(scenario.mesh, scenario.cluster, ("etp", "ep"), stage)
+    return group_kinds(scenario.mesh, scenario.cluster, (Axis.ETP, Axis.EP), stage)
 
 
 def _group_of(scenario: Scenario, ranks: Sequence[int]) -> _Group:
@@ -100,7 +101,7 @@ def _group_of(scenario: Scenario, ranks: Sequence[int]) -> _Group:
     return _Group(
         tuple(numbers.setdefault(cluster.nvlink_domain_of(rank), len(numbers)) for rank in ranks),
         tuple(cluster.index_in_nvlink_domain(rank) for rank in ranks),
-        tuple(scenario.mesh.expert_coordinate(rank, "ep") for rank in ranks),
+        tuple(scenario.mesh.expert_coordinate(rank, Axis.EP) for rank in ranks),
     )
 
 

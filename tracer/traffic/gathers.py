@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracer.memory.shard_units import UnitKind, shard_unit
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.scenario.sharding import shard_sizes
@@ -79,9 +80,9 @@ def _dense_share(scenario: Scenario, layers: list[int]) -> float:
     def cut(ranks: tuple[int, ...]) -> Iterator[Sequence[int]]:
         """Shard groups of the ranks that have one TP slice."""
         at = mesh.dense.coordinate
-        return runs_of(sorted(ranks, key=lambda rank: (at(rank, "dp"), at(rank, "cp"))), size)
+        return runs_of(sorted(ranks, key=lambda rank: (at(rank, Axis.DP), at(rank, Axis.CP))), size)
 
-    return crossing_share(scenario, ("cp", "dp"), layers, cut=cut)
+    return crossing_share(scenario, (Axis.CP, Axis.DP), layers, cut=cut)
 
 
 def _expert_share(scenario: Scenario, layers: list[int]) -> float:
@@ -89,4 +90,4 @@ def _expert_share(scenario: Scenario, layers: list[int]) -> float:
     if scenario.plan.contract is Contract.TP:
         return _dense_share(scenario, layers)
     size = shard_sizes(scenario.plan, scenario.mesh).experts
-    return crossing_share(scenario, ("edp",), layers, cut=lambda ranks: runs_of(ranks, size))
+    return crossing_share(scenario, (Axis.EDP,), layers, cut=lambda ranks: runs_of(ranks, size))

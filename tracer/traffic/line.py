@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.mesh.group_kinds import group_kinds
 
@@ -185,7 +186,7 @@ def runs_of(ranks: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 def crossing_share(
     scenario: Scenario,
-    axes: tuple[str, ...],
+    axes: tuple[Axis, ...],
     weights: list[int],
     *,
     ring: bool = False,
@@ -211,7 +212,9 @@ def crossing_share(
     return exact_sum(shares) / sum(weights)
 
 
-def _stage_share(scenario: Scenario, axes: tuple[str, ...], stage: int, ring: bool, cut: Cut | None) -> float:
+def _stage_share(
+    scenario: Scenario, axes: tuple[Axis, ...], stage: int, ring: bool, cut: Cut | None
+) -> float:
     """The share of one stage."""
     cluster, same, messages = scenario.cluster, 0, 0
     for kind in group_kinds(scenario.mesh, cluster, axes, stage):

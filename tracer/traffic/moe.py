@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
@@ -152,7 +153,7 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, mesh = scenario.model, scenario.mesh
     hidden = model.need("hidden", "size a row")
     peers = mesh.dispatch_size - 1
-    share = crossing_share(scenario, ("etp", "ep"), layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
+from tracer.mesh.axes import Axis
 from tracer.mesh.group_kinds import place_kinds
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
@@ -60,7 +61,7 @@ class CommVolume:
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""
-        base = self.axis("tp")
+        base = self.axis(Axis.TP)
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
         element_bytes=_tp_bytes(scenario, collectives),
-        ib_share=crossing_share(scenario, ("tp",), layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
+        ib_share=crossing_share(scenario, (Axis.TP,), layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),

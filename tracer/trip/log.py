@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
@@ -303,7 +304,7 @@ def _few(tokens: Sequence[int]) -> str:
 def _busiest_lines(trips: Trips) -> list[str]:
     lines = []
     for load in trips.links[:_MAX_LINKS]:
-        arrow = "⇒" if load.tier == "ib" else "→"
+        arrow = "⇒" if load.tier == Tier.IB else "→"
         moved = f"{format_bytes(load.bytes)} in {load.transfers} transfers"
         lines.append(f"busy link: {load.src}{arrow}{load.dst}, {moved} of tokens {_few(load.tokens)}")
     for port in trips.ports[:1]:
