@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
@@ -20,8 +22,6 @@ Shard = tuple[int, int]
 
 Place = tuple[int, int]
 """(TP coordinate, CP coordinate) of a rank in its replica and stage."""
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +84,43 @@ def _check_latent(pools: Pools) -> None:
 
 def shard_counts(pools: Pools) -> dict[tuple[Shard, Shard], int]:
     """How many positions of the prompt each pair of shards (prefill's, decode's) has in common."""
-    import numpy as np
+    ours, theirs = pools.prefill, pools.decode
+    prompt = ours.token.prompt
+    counts: Counter[tuple[Shard, Shard]] = Counter()
+    for our_cp, our_run in _cp_runs(ours, prompt):
+        for their_cp, their_run in _cp_runs(theirs, prompt):
+            run = range(max(our_run.start, their_run.start), min(our_run.stop, their_run.stop))
+            for (our_turn, their_turn), positions in _turns(ours, theirs, run).items():
+                counts[(our_cp, our_turn), (their_cp, their_turn)] += positions
+    return dict(counts)
 
-    counts: dict[tuple[Shard, Shard], int] = {}
-    sizes = [(s.mesh.cp, s.plan.dcp) for s in (pools.prefill, pools.decode)]
-    total = sizes[0][0] * sizes[0][1] * sizes[1][0] * sizes[1][1]
-    tally = np.zeros(total, dtype=np.int64)
-    for start in range(0, pools.prefill.token.prompt, _BLOCK):
-        positions = np.arange(start, min(start + _BLOCK, pools.prefill.token.prompt), dtype=np.int64)
-        key = np.zeros_like(positions)
-        for scenario, (cp, dcp) in zip((pools.prefill, pools.decode), sizes, strict=True):
-            key = (key * cp + scenario.landing.cp_of(positions)) * dcp
-            key += positions // scenario.plan.dcp_interleave // cp % dcp
-        tally += np.bincount(key, minlength=total)
-    for key_value in np.flatnonzero(tally).tolist():
-        rest, turn = divmod(key_value, sizes[1][1])
-        rest, cp = divmod(rest, sizes[1][0])
-        our_cp, our_turn = divmod(rest, sizes[0][1])
-        counts[(our_cp, our_turn), (cp, turn)] = int(tally[key_value])
-    return counts
+
+def _cp_runs(scenario: Scenario, prompt: int) -> Iterator[tuple[int, range]]:
+    """(CP coordinate, run of its positions in the prompt)."""
+    for cp in range(scenario.mesh.cp):
+        for run in scenario.landing.positions_of_share(cp):
+            yield cp, range(run.start, min(run.stop, prompt))
+
+
+def _turns(ours: Scenario, theirs: Scenario, run: range) -> Counter[tuple[int, int]]:
+    """How many positions of a run have which turns in the DCP groups of both sides.
+
+    Turns change at multiples of interleave·cp, and both come round together after their common multiple.
+    """
+    found: Counter[tuple[int, int]] = Counter()
+    if not run:
+        return found
+    steps = [(side.plan.dcp_interleave * side.mesh.cp, side.plan.dcp) for side in (ours, theirs)]
+    lap = lcm(*(step * dcp for step, dcp in steps))
+    laps, rest = divmod(len(run), lap)
+    for stop, times in ((run.start + lap, laps), (run.start + rest, 1)):
+        at = run.start
+        while times and at < stop:
+            end = min(stop, *((at // step + 1) * step for step, dcp in steps if dcp > 1), stop)
+            our_turn, their_turn = (at // step % dcp for step, dcp in steps)
+            found[our_turn, their_turn] += (end - at) * times
+            at = end
+    return found
 
 
 def _shard_pair(pools: Pools, position: int) -> tuple[Shard, Shard]:

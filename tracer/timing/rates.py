@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tracer.data import FOLDER
 from tracer.errors import ConfigError, finite_number, nearest
 from tracer.mesh.cluster import Link
@@ -27,6 +25,8 @@ def relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -
     Raises:
         ConfigError: for columns of another length than ``seconds``, or a time that is not above 0.
     """
+    import numpy as np
+
     times = np.array([finite_number("fit.seconds", value, unit="seconds") for value in seconds])
     table = np.array(columns, dtype=np.float64).T
     if table.shape[:1] != times.shape:

@@ -7,9 +7,8 @@ token's K/V travels as in prefill (pass-KV). Counting rules, sections 6 and 7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
@@ -19,7 +18,7 @@ from tracer.traffic.line import (
     crossing_share,
     layers_by_stage,
     plain_line,
-    share_of_groups,
+    runs_of,
     shared_line,
 )
 from tracer.trip.hop import HopKind
@@ -27,7 +26,6 @@ from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query
 from tracer.trip.hops.heads import head_slice
 
 if TYPE_CHECKING:
-    from tracer.mesh.cluster import Int64s
     from tracer.scenario.scenario import Scenario
 
 
@@ -59,7 +57,7 @@ def _exchange_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         elements=(cp - 1) * tokens / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
         ib_share=crossing_share(
-            scenario, "cp", layers_by_stage(scenario), ring=scenario.plan.kv_exchange is KvExchange.RING
+            scenario, (Axis.CP,), layers_by_stage(scenario), ring=scenario.plan.kv_exchange is KvExchange.RING
         ),
         formula=formula,
         numbers=f"{cp - 1}·({tokens}/{cp})·{each}",
@@ -72,7 +70,9 @@ def _heads_lines(scenario: Scenario, tokens: int) -> tuple[AxisTraffic, AxisTraf
     cp, dtype = scenario.mesh.cp, scenario.dtype
     parts, each = scenario.plan.head_parts(cp), head_slice(scenario)
     count = (parts - 1) * tokens / cp
-    share = share_of_groups(scenario, _inner_groups(scenario), layers_by_stage(scenario))
+    share = crossing_share(
+        scenario, (Axis.CP,), layers_by_stage(scenario), cut=lambda ranks: runs_of(ranks, parts)
+    )
     lead, width = f"{parts - 1}·({tokens}/{cp})", "(kv_nope+rope)" if scenario.model.mla else "d_h"
     group = "cp" if parts == cp else "inner"
     of, few = (
@@ -109,25 +109,24 @@ def _ring_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     """K/V heads of an inner group's tokens round the other inner groups (hierarchical CP)."""
     cp = scenario.mesh.cp
     parts, each = scenario.plan.head_parts(cp), head_slice(scenario).kv
-    groups = _inner_groups(scenario).reshape(-1, cp // parts, parts).swapaxes(1, 2).reshape(-1, cp // parts)
     return plain_line(
         scenario.cluster,
         "cp",
         "attention",
         elements=(cp // parts - 1) * tokens * parts / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
-        ib_share=share_of_groups(scenario, groups, layers_by_stage(scenario), ring=True),
+        ib_share=crossing_share(
+            scenario,
+            (Axis.CP,),
+            layers_by_stage(scenario),
+            ring=True,
+            # Rank n of every inner group: they stand ``parts`` apart.
+            cut=lambda ranks: (ranks[first::parts] for first in range(parts)),
+        ),
         formula="(cp/inner-1)·(T·inner/cp)·K, V of n_kv/(tp·inner)",
         numbers=f"{cp // parts - 1}·({tokens}·{parts}/{cp})·{each}",
         times=scenario.model.layers,
     )
-
-
-def _inner_groups(scenario: Scenario) -> Int64s:
-    """CP ranks that share heads, ``[groups, parts]``: runs of a CP group, group by group."""
-    mesh = scenario.mesh
-    grouped: Int64s = mesh.groups(Axis.CP).astype(np.int64).reshape(-1, scenario.plan.head_parts(mesh.cp))
-    return grouped
 
 
 def _query_line(scenario: Scenario, tokens: int) -> AxisTraffic:
@@ -177,18 +176,18 @@ def _peers(scenario: Scenario) -> tuple[int, str]:
 
 
 def _shard_share(scenario: Scenario) -> float:
-    """Share of those pairs that cross NVLink domains, over all layers."""
-    return share_of_groups(scenario, _shard_groups(scenario), layers_by_stage(scenario))
+    """Share of those pairs that cross NVLink domains, over all layers.
 
-
-def _shard_groups(scenario: Scenario) -> Int64s:
-    """Ranks that share the tokens of the same KV heads, ``[groups, cp·dcp]``."""
+    They are pairs of ranks that share the tokens of the same KV heads: cp·dcp of a replica.
+    """
     mesh, dcp = scenario.mesh, scenario.plan.dcp
-    replicas = mesh.groups("replica").astype(np.int64)
-    blocks = mesh.coordinates_of(replicas)[Axis.TP] // dcp
-    order = np.argsort(blocks, axis=1, kind="stable")
-    grouped: Int64s = np.take_along_axis(replicas, order, axis=1).reshape(-1, mesh.cp * dcp)
-    return grouped
+
+    def cut(ranks: tuple[int, ...]) -> Iterator[Sequence[int]]:
+        """A replica's ranks by the block of ``dcp`` TP ranks that they are in."""
+        ordered = sorted(ranks, key=lambda rank: mesh.dense.coordinate(rank, Axis.TP) // dcp)
+        return runs_of(ordered, mesh.cp * dcp)
+
+    return crossing_share(scenario, (Axis.TP, Axis.CP), layers_by_stage(scenario), cut=cut)
 
 
 def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
@@ -210,7 +209,7 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
         "lm_head",
         elements=count * (row + logits),
         size=count * (row * BYTES[scenario.dtype.activations] + logits * BYTES[scenario.dtype.logits]),
-        ib_share=crossing_share(scenario, "tp", last),
+        ib_share=crossing_share(scenario, (Axis.TP,), last),
         formula=f"(tp-1)/tp·(T/cp)·({copied}V/tp), last stage",
         numbers=f"{tp - 1}/{tp}·({tokens}/{cp})·({f'{row} + ' if split else ''}{logits})",
         times=1,
