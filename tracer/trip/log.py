@@ -99,9 +99,10 @@ def _moves(hop: Hop) -> str:
 
 
 def _token_words(scenario: Scenario) -> str:
+    text = "" if scenario.token.text is None else f" {scenario.token.text!r}"
     if scenario.decodes:
-        return f"new token {scenario.position} after a prompt of {scenario.token.prompt}"
-    return f"token {scenario.position} of {scenario.token.prompt}"
+        return f"new token {scenario.position}{text} after a prompt of {scenario.token.prompt}"
+    return f"token {scenario.position}{text} of {scenario.token.prompt}"
 
 
 def _notes(scenario: Scenario) -> list[str]:

@@ -1,8 +1,9 @@
 """Expert counts from what serving engines write, and from plain tables.
 
-- SGLang ``expert_distribution.py``: ``expert_distribution_recorder_*.pt`` with ``logical_count`` ``[steps,
-  layers, experts]`` (mode stat), or ``records`` of ``global_physical_count`` ``[layers, slots]`` a pass beside
-  ``last_physical_to_logical_map`` (per_pass, per_token). ``--init-expert-location`` takes the first as JSON.
+- SGLang ``expert_distribution.py``: ``expert_distribution_recorder_*.pt`` with ``logical_count``
+  ``[steps, layers, experts]`` (mode stat), or ``records`` of ``global_physical_count`` ``[layers, slots]`` a
+  pass beside ``last_physical_to_logical_map`` (per_pass, per_token). ``--init-expert-location`` takes the
+  first as JSON.
 - TensorRT-LLM ``expert_statistic.py``: a folder with ``meta_info.json`` and ``rank*.safetensors``, one tensor
   ``[experts]`` under ``"<iteration>_<layer>"``; ranks are added up.
 - vLLM ``eplb_state.py`` keeps ``expert_load_pass`` ``[layers, slots]`` and ``expert_load_window`` ``[window,

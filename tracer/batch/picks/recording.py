@@ -1,10 +1,10 @@
 """Picks of one request as it was recorded: a row a token, with the token's text where the file has it.
 
-Sources of the shapes: vLLM ``entrypoints/openai/*/protocol.py`` 0.33 (``choices[i].routed_experts``: base64 of
-an ``.npy`` ``[tokens - 1, layers, k]`` from ``routed_experts_prompt_start`` on; nested lists before 0.22, the
-prompt's apart); SGLang ``state_capturer/routed_experts.py`` 0.5.23 (``meta_info.routed_experts``: base64 of
-int32); trainers that replay a rollout's routing (R3, arXiv 2510.11370) keep ``[tokens, layers, k]`` a sample
-under ``routed_experts`` or ``rollout_routed_experts``, beside ``tokens``.
+Sources of the shapes: vLLM ``entrypoints/openai/*/protocol.py`` 0.33 (``choices[i].routed_experts``: base64
+of an ``.npy`` ``[tokens - 1, layers, k]`` from ``routed_experts_prompt_start`` on; before 0.22 nested lists,
+the prompt's apart); SGLang ``state_capturer/routed_experts.py`` 0.5.23 (``meta_info.routed_experts``: base64
+of int32); trainers that replay a rollout's routing (R3, arXiv 2510.11370) keep ``[tokens, layers, k]`` a
+sample under ``routed_experts`` or ``rollout_routed_experts``, beside ``tokens``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from tracer.errors import ConfigError, whole_number
 if TYPE_CHECKING:
     from tracer.batch.picks.source import Picks
     from tracer.model.spec import ModelSpec
+    from tracer.scenario.scenario import Scenario
 
 FIELD = "routed_experts"
 SAMPLES = ("rollout_routed_experts", "routed_experts", "routing_indices")
@@ -77,6 +78,46 @@ class Recording:
             raise ConfigError("position", position, rule, "take a later position")
         layers = _layers_of_rows(model, len(found))
         return {layer: tuple(found[row].tolist()) for row, layer in layers}
+
+
+def with_length(
+    scenario: Scenario, recording: Recording, *, position: int | None = None, prompt: int | None = None
+) -> Scenario:
+    """The scenario with the recorded tokens as its prompt, following one of them (its own by default).
+
+    In decode the followed token is new: the prompt is what came before it. ``prompt`` overrules the length.
+
+    Raises:
+        ConfigError: for a position that the prompt has not.
+    """
+    last = recording.first + int(recording.picks.shape[1]) - 1
+    own = min(max(scenario.position, recording.first), last)
+    place = own if position is None else whole_number("position", position, at_least=0)
+    length = prompt or (max(1, place) if scenario.decodes else recording.tokens)
+    if not scenario.decodes and place >= length:
+        rule = f"is not among the {length:,} tokens of the request"
+        raise ConfigError("position", place, rule, f"try --position {length - 1}")
+    token = replace(
+        scenario.token,
+        prompt=length,
+        position=place,
+        gpu=None,
+        replica=scenario.replica,
+        slot=None,
+        text=None,
+    )
+    return scenario.with_(token=token, picks=())
+
+
+def follow_recording(scenario: Scenario, recording: Recording) -> Scenario:
+    """The scenario with the picks, and the text, that were recorded for the token it follows.
+
+    Raises:
+        ConfigError: for a position that was not recorded, or picks of another model.
+    """
+    picks = recording.picks_at(scenario.position, scenario.model)
+    token = replace(scenario.token, text=recording.word(scenario.position))
+    return scenario.with_(picks=tuple(picks.items()), token=token)
 
 
 def _layers_of_rows(model: ModelSpec, rows: int) -> list[tuple[int, int]]:

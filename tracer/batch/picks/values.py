@@ -1,8 +1,8 @@
 """Files of numbers as plain values: dicts, lists and arrays, whatever the container; nothing in them is run.
 
 ``.npy``, ``.npz``, ``.json``, ``.csv``, ``.pt`` and ``.pth`` (``torch.save``), and ``.safetensors`` (an
-eight-byte length, a JSON header of names, dtypes, shapes and offsets, then the bytes: huggingface/safetensors,
-README).
+eight-byte length, a JSON header of names, dtypes, shapes and offsets, then the bytes: the README of
+huggingface/safetensors).
 """
 
 from __future__ import annotations
