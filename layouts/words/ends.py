@@ -24,9 +24,11 @@ def land(context: Context) -> Words:
         else (_dp(context), _cp(context), _tp(context))
     )
     position, prompt = context.scenario.position, context.scenario.token.prompt
-    start = f"Position {position:,} of a prompt of {prompt:,} starts on {gpus(holders)}."
+    said = "" if context.scenario.token.text is None else f", {context.scenario.token.text!r},"
+    start = f"Position {position:,}{said} of a prompt of {prompt:,} starts on {gpus(holders)}."
     if new:
-        start = f"A new token, position {position:,} after a prompt of {prompt:,}, starts on {gpus(holders)}."
+        place = f"position {position:,} after a prompt of {prompt:,}"
+        start = f"A new token{said or ','} {place}, starts on {gpus(holders)}."
     steps = [step for step in cuts if step]
     why = "The embedding lookup is local: every GPU of the first stage has the whole table."
     if context.scenario.plan.embedding is Embedding.VOCAB_PARALLEL:

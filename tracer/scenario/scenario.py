@@ -183,9 +183,9 @@ class BareScenario:
         """
         base: dict[str, Any] = {}
         if "position" in changes:
-            base = {"gpu": None, "replica": self.replica, "slot": self.slot}
+            base = {"gpu": None, "replica": self.replica, "slot": self.slot, "text": None}
         elif "gpu" in changes:
-            base = {"position": None, "replica": None, "slot": None}
+            base = {"position": None, "replica": None, "slot": None, "text": None}
         return self.with_(token=replace(self.token, **(base | changes)))
 
     def with_phase(self, phase: Phase) -> Self:

@@ -12,6 +12,7 @@ from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
+from tracer.scenario.placement import doubled_text
 from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
@@ -99,9 +100,10 @@ def _moves(hop: Hop) -> str:
 
 
 def _token_words(scenario: Scenario) -> str:
+    text = "" if scenario.token.text is None else f" {scenario.token.text!r}"
     if scenario.decodes:
-        return f"new token {scenario.position} after a prompt of {scenario.token.prompt}"
-    return f"token {scenario.position} of {scenario.token.prompt}"
+        return f"new token {scenario.position}{text} after a prompt of {scenario.token.prompt}"
+    return f"token {scenario.position}{text} of {scenario.token.prompt}"
 
 
 def _notes(scenario: Scenario) -> list[str]:
@@ -113,6 +115,9 @@ def _notes(scenario: Scenario) -> list[str]:
     if scenario.always_picked and model.moe_layers:
         shared = ", ".join(map(str, scenario.always_picked))
         notes.append(f"shared experts are routed: expert {shared} is in every pick")
+    if scenario.placement is not None and model.moe_layers:
+        placements = [scenario.placement, *(placement for _, placement in scenario.layer_placements)]
+        notes += doubled_text(placements)
     notes += [f"not modelled: {text}" for text in not_modelled(scenario)]
     layers = scenario.stage_layers
     if scenario.plan.chunks > 1:
