@@ -220,7 +220,15 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     expect(page.locator(".report")).to_contain_text("More than 65,536 tokens are counted in the background")
 
 
-PAGES = ["numbers?hop=5", "traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]
+PAGES = [
+    "numbers?hop=5",
+    "traffic",
+    "decode?loads=1,2,0,4",
+    "roofline",
+    "time",
+    "model?of=deepseek-v3",
+    "batch?tokens=512",
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
