@@ -345,12 +345,35 @@ def block_fp8(**sizes: int) -> ModelSpec:
             {"expert_hidden": 1536, "shared_hidden": 1536},
             r"= 192 is not divisible by weight",
         ),
-        ("vllm", "-tp 32", {}, r"= 576 is not divisible by weight quantization block_n = 128 .*18432"),
+        (
+            "vllm",
+            "-tp 8",
+            {"expert_hidden": 1536, "shared_hidden": 2048},
+            r"gate's and up's weight = 192 is not .*blocks of 64 for its Triton kernels alone",
+        ),
+        (
+            "vllm",
+            "-tp 32",
+            {},
+            r"Weight input_size_per_partition = 576 is not divisible by weight quantization block_k = 128",
+        ),
         (
             "sglang",
             "--tp 32",
             {},
-            r"= 576 is not divisible by weight quantization block_n = 128 .*18432",
+            r"Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128",
+        ),
+        (
+            "vllm",
+            "-tp 128",
+            {},
+            r"Weight output_partition_size = 192 is not divisible .*block_n = 128\. \(attention, q_b\)",
+        ),
+        (
+            "sglang",
+            "--tp 64 --attn-dp-size 64 --ep 64 --moe-a2a-backend deepep --moe-dense-tp-size 1",
+            {"shared_hidden": 2000},
+            r"= 2000 is not divisible .*\(shared, gate\)",
         ),
         ("sglang", "--tp 32 --ep 32", {}, r"= 576 is not divisible"),
     ],
@@ -360,8 +383,23 @@ def test_slices_that_cut_an_fp8_block_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         from_flags(name, flags, model=block_fp8(**sizes))
-    plain = dict.fromkeys(("weights", "dense_weights", "shared_weights", "expert_weights"), "bf16")
+    plain = dict.fromkeys(
+        ("weights", "attention_weights", "dense_weights", "shared_weights", "expert_weights"), "bf16"
+    )
     from_flags(name, flags, model=replace(block_fp8(**sizes), **plain))
+
+
+def test_projections_that_are_one_layer_may_differ_in_vllm_and_not_in_sglang() -> None:
+    model = replace(
+        model_preset("llama-3.1-8b"), weights="fp8_block128", kv_heads=4, head_dim=64, v_head_dim=64
+    )
+    from_flags("vllm", "-tp 4", model=model)
+    with pytest.raises(ConfigError, match=r"output_partition_size = 64 is not divisible .*\(attention, k\)"):
+        from_flags("sglang", "--tp 4", model=model)
+    with pytest.raises(
+        ConfigError, match=r"input_size_per_partition = 64 is not divisible .*\(attention, o\)"
+    ):
+        from_flags("vllm", "-tp 32", model=model)
 
 
 @pytest.mark.parametrize(
