@@ -68,7 +68,7 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool, **option
 
 
 def _recorded(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, Following]:
-    """The scenario with the recorded request as its prompt, and what lays recorded picks over a token."""
+    """The scenario with the recorded request as its prompt, and what lays a token's picks over it."""
     from tracer.batch.picks.files import read_requests
     from tracer.batch.picks.recording import follow_recording, with_length
     from tracer.errors import ConfigError

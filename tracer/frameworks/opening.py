@@ -300,9 +300,13 @@ def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mappi
         tables["model"] = request.model.to_dict()
     if request.model is not None and request.model.experts is not None and reading.placement is not None:
         placement = reading.placement
-        tables["placement"] = {"kind": placement.kind, "remainder": placement.remainder} | (
-            {} if placement.slots is None else {"slots": list(placement.slots)}
-        )
+        by_layer = {str(layer): list(own.slots or ()) for layer, own in reading.layer_placements}
+        tables["placement"] = {
+            "kind": placement.kind,
+            "remainder": placement.remainder,
+            **({} if placement.slots is None else {"slots": list(placement.slots)}),
+            **({"slots_by_layer": by_layer} if by_layer else {}),
+        }
     if mesh.get("shared_tp") != "merged":
         return BareScenario.from_dict(tables)
     # Where our groups have no reduction over TP to join, the same slices are summed by a hop of their own.

@@ -43,7 +43,10 @@ export function launchBox(page) {
     labelled("or what launches it: a line, a script, a manifest", box.line),
     labelled("GPUs", box.gpus),
     make("button", { type: "submit", text: "Read" }),
-    labelled("or a file: a launch, a scenario, a model's config.json, recorded picks (at most 256 KiB)", file),
+    labelled(
+      "or a file: a launch, a scenario, a model's config.json, recorded picks (at most 256 KiB)",
+      file,
+    ),
   ]);
 }
 
