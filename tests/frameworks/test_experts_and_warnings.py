@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from frameworks.case_flags import read
 
+from app.commands.from_ import from_command
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks
 from tracer.errors import ConfigError
 from tracer.frameworks import from_flags
 from tracer.frameworks.layout import Layout
@@ -17,6 +22,7 @@ from tracer.memory.fits import check_fits
 from tracer.memory.residency import residency_of
 from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
+from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario
 from tracer.traffic.moe import dispatched_rows
 from tracer.trip.trip import take_trip
@@ -311,6 +317,40 @@ def test_sglang_scatters_tokens_over_attention_tp_before_dispatch(backend: str) 
     assert dispatched_rows(scenario, 2048) == 128
     alone = from_flags("sglang", f"--tp 16 --attn-dp-size 16 --moe-a2a-backend {backend}", model=model)
     assert alone.scenario.plan.sp == "off"
+
+
+def test_sglang_census_counts_each_row_once() -> None:
+    """2,048 tokens, 58 layers, 8 picks: 0.95 M, and not 16 times as many."""
+    pytest.importorskip("numba")
+    scenario = from_flags(
+        "sglang", "--tp 16 --moe-a2a-backend deepep", model=model_preset("deepseek-v3")
+    ).scenario
+    assert isinstance(scenario, Scenario)
+    assert take_census(scenario, DrawnPicks.of_model(scenario.model, 2048)).picks == 2048 * 58 * 8 == 950_272
+
+
+def test_figures_that_hardware_lacks_are_stated_at_the_command_line(tmp_path: Path) -> None:
+    line = ["--hardware", "h20", "--model", "deepseek-v2-lite", "--save", str(tmp_path / "s.toml")]
+    launch = ["--", "vllm", "serve", "deepseek-ai/DeepSeek-V2-Lite", "-tp", "8", "-dp", "4"]
+    refused = CliRunner().invoke(from_command, [*line, *launch])
+    assert "--set cluster.ib_bytes_per_s=" in str(refused.exception)
+    stated = ["--set", "cluster.ib_bytes_per_s=50e9", "--set", "cluster.hbm_bytes=141e9"]
+    done = CliRunner().invoke(from_command, [*line, *stated, *launch])
+    assert done.exit_code == 0, done.output
+    cluster = load_scenario(tmp_path / "s.toml").cluster
+    assert (cluster.ib.bytes_per_s, cluster.figures.hbm_bytes) == (50e9, 141_000_000_000)
+    for wrong, said in (
+        ("cluster.hbm=1", "did you mean 'hbm_bytes'"),
+        ("cluster.hbm_bytes=x", "must be a number"),
+    ):
+        failed = CliRunner().invoke(from_command, [*line, "--set", wrong, *launch])
+        assert said in str(failed.exception)
+
+
+@pytest.mark.parametrize("name", ["mi300x", "mi325x", "mi350x", "h20", "b300", "l40s", "tpu-v6e", "tpu-v7"])
+def test_one_node_of_new_hardware_is_read(name: str) -> None:
+    layout = from_flags("vllm", "-tp 4", model=model_preset("deepseek-v2-lite"), hardware=name)
+    assert layout.scenario.cluster.hardware == name
 
 
 def test_a_rack_that_nvlink_joins_is_one_domain() -> None:

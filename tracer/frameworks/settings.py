@@ -103,7 +103,7 @@ class Request:
 
     ``gpus`` is None where neither the caller nor the launch line says how many there are. ``env`` holds
     the environment assignments of the launch line, never the process's own environment. ``hardware`` names
-    the GPUs, where the caller does.
+    the GPUs, where the caller does; ``cluster`` are keys of the scenario's cluster that the caller states.
     """
 
     settings: Settings
@@ -113,6 +113,7 @@ class Request:
     model: ModelSpec | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     hardware: str | None = None
+    cluster: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def nodes_per_domain(self) -> int:

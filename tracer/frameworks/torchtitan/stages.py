@@ -88,8 +88,7 @@ def _listed_parts(request: Request, pp: int, layers: int | None) -> list[int] | 
     if flat != [str(layer) for layer in wanted]:
         raise Refusal(
             MODULES,
-            f"it lists {len(flat)} layers; they must be layers.0 to layers.{max(0, wanted.stop - 1)}, "
-            "in order",
+            f"it lists {len(flat)} layers; they must be layers.0 to layers.{wanted.stop - 1} in order",
             otherwise="list each layer once, in the model's order",
         )
     return [len(part) for part in found]
