@@ -37,18 +37,24 @@ def kv_cps(scenario: Scenario, position: int) -> list[int]:
     return kv_cps_of(scenario, kv_cp(scenario, position))
 
 
-def kv_cps_of(scenario: Scenario, cp: int) -> list[int]:
-    """CP coordinates that keep the K/V of tokens at home on one: itself, and those it shares heads with."""
-    parts = scenario.plan.head_parts(scenario.mesh.cp)
+def kv_cps_of(scenario: Scenario, cp: int, parts: int | None = None) -> list[int]:
+    """CP coordinates that keep the K/V of tokens at home on one: itself, and those it shares heads with.
+
+    ``parts`` are the ranks that share heads (None: as the plan says).
+    """
+    parts = scenario.plan.head_parts(scenario.mesh.cp) if parts is None else parts
     first = cp // parts * parts
     return list(range(first, first + parts))
 
 
-def heads_peers(scenario: Scenario, rank: int) -> list[int]:
-    """The other CP ranks with which a rank shares the heads of its tokens, by cp; none where K/V travels."""
+def heads_peers(scenario: Scenario, rank: int, parts: int | None = None) -> list[int]:
+    """The other CP ranks with which a rank shares the heads of its tokens, by cp; none where K/V travels.
+
+    ``parts`` as in :func:`kv_cps_of`.
+    """
     mesh = scenario.mesh
     cp = mesh.dense.coordinate(rank, "cp")
-    return [mesh.moved(rank, "cp", peer) for peer in kv_cps_of(scenario, cp) if peer != cp]
+    return [mesh.moved(rank, "cp", peer) for peer in kv_cps_of(scenario, cp, parts) if peer != cp]
 
 
 def stored_heads(scenario: Scenario, rank: int) -> range:
