@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layouts.words import kinds
+
 if TYPE_CHECKING:
     from layouts.words.context import Context
 
@@ -32,7 +34,7 @@ def attention_shapes(context: Context) -> Shapes:
         return None
     own, group = _rows(context)
     model = context.model
-    heads = model.need("heads", "split attention") // context.size("tp")
+    heads = kinds.heads_of(context) // context.size("tp")
     hidden = model.need("hidden", "size a row")
     return f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {heads:,} heads]"
 

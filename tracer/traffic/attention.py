@@ -64,16 +64,18 @@ def attention_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
             found += _heads_lines(scenario, tokens, layers)
         elif meeting is Meeting.STATE:
             found.append(_state_line(scenario, tokens, layers))
-    return _together(found)
+    return _together(found, scenario.model.layers)
 
 
-def _together(lines: list[AxisTraffic]) -> list[AxisTraffic]:
-    """Lines that differ in the number of their layers alone, as one."""
+def _together(lines: list[AxisTraffic], layers: int) -> list[AxisTraffic]:
+    """Lines that differ in the number of their layers alone, as one; each says of how many layers it is."""
     found: dict[AxisTraffic, int] = {}
     for line in lines:
         key = replace(line, times=0)
         found[key] = found.get(key, 0) + line.times
-    return [replace(line, times=times) for line, times in found.items()]
+    if sum(found.values()) == layers * len({line.part for line in found}):
+        return [replace(line, times=times) for line, times in found.items()]
+    return [replace(line, times=times, per=f"layer ({times} of {layers})") for line, times in found.items()]
 
 
 def _weights(scenario: Scenario, layers: tuple[int, ...]) -> list[int]:
