@@ -55,27 +55,41 @@ def attention_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
         return found
     way = attention_way(scenario) if scenario.decodes else DecodeAttention.PASS_KV
     for layers in distinct_layers(scenario, way):
-        meeting = meeting_at(scenario, layers[0], way)
-        if meeting is Meeting.KV:
-            found.append(_exchange_line(scenario, tokens, layers))
-        elif meeting is Meeting.QUERY:
-            found += [_query_line(scenario, tokens, layers), _partials_line(scenario, tokens, layers)]
-        elif meeting is Meeting.HEADS:
-            found += _heads_lines(scenario, tokens, layers)
-        elif meeting is Meeting.STATE:
-            found.append(_state_line(scenario, tokens, layers))
+        lines = _lines_of(scenario, tokens, layers, meeting_at(scenario, layers[0], way))
+        found += [replace(line, layers=layers) for line in lines] if scenario.model.layer_kinds else lines
     return _together(found, scenario.model.layers)
 
 
+def _lines_of(
+    scenario: Scenario, tokens: int, layers: tuple[int, ...], meeting: Meeting
+) -> list[AxisTraffic]:
+    """What layers that meet in one way move."""
+    if meeting is Meeting.KV:
+        return [_exchange_line(scenario, tokens, layers)]
+    if meeting is Meeting.QUERY:
+        return [_query_line(scenario, tokens, layers), _partials_line(scenario, tokens, layers)]
+    if meeting is Meeting.HEADS:
+        return _heads_lines(scenario, tokens, layers)
+    return [_state_line(scenario, tokens, layers)] if meeting is Meeting.STATE else []
+
+
 def _together(lines: list[AxisTraffic], layers: int) -> list[AxisTraffic]:
-    """Lines that differ in the number of their layers alone, as one; each says of how many layers it is."""
-    found: dict[AxisTraffic, int] = {}
+    """Lines that differ in their layers alone, as one; each says of how many layers it is."""
+    found: dict[AxisTraffic, tuple[int, ...]] = {}
     for line in lines:
-        key = replace(line, times=0)
-        found[key] = found.get(key, 0) + line.times
-    if sum(found.values()) == layers * len({line.part for line in found}):
-        return [replace(line, times=times) for line, times in found.items()]
-    return [replace(line, times=times, per=f"layer ({times} of {layers})") for line, times in found.items()]
+        key = replace(line, times=0, layers=())
+        found[key] = tuple(sorted(found.get(key, ()) + line.layers))
+    if not all(found.values()):
+        return lines
+    return [
+        replace(
+            line,
+            times=len(own),
+            layers=own,
+            per=line.per if len(own) == layers else f"layer ({len(own)} of {layers})",
+        )
+        for line, own in found.items()
+    ]
 
 
 def _weights(scenario: Scenario, layers: tuple[int, ...]) -> list[int]:
