@@ -45,7 +45,8 @@ def test_a_pass_is_the_sum_of_its_layers(name: str) -> None:
         whole = pass_time(scenario({"preset": name}, **mesh), H100)
         assert sum(whole.stage_seconds) == pytest.approx(sum(whole.layer_seconds))
         assert whole.seconds == pytest.approx(sum(whole.layer_seconds) + whole.send_seconds)
-        moe = [each for each, kind in zip(whole.layer_seconds, model_preset(name).layer_kinds) if kind.is_moe]
+        both = zip(whole.layer_seconds, model_preset(name).layer_kinds, strict=True)
+        moe = [each for each, kind in both if kind.is_moe]
         assert whole.moe_layer_seconds == pytest.approx(sum(moe) / len(moe))
         assert sum(seconds for seconds, _ in whole.timed_parts) == pytest.approx(whole.seconds)
 
@@ -60,9 +61,10 @@ def plain_pairs(attention: HeadAttention, batch: TimedBatch) -> Iterator[tuple[i
                 yield query, key
 
 
-@given(
-    st.sampled_from(["full", "sliding", "chunked"]), st.integers(1, 9), st.integers(0, 20), st.integers(1, 20)
-)
+WORDS = ["full", "sliding", "chunked"]
+
+
+@given(st.sampled_from(WORDS), st.integers(1, 9), st.integers(0, 20), st.integers(1, 20))
 def test_pairs_are_those_a_plain_loop_meets(word: str, window: int, past: int, new: int) -> None:
     given_window = {} if word == "full" else {"window": window}
     attention = HeadAttention(**(FULL | {"type": word}), **given_window)  # type: ignore[arg-type]
