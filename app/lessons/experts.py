@@ -6,6 +6,7 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus, plural
 from tracer.display import format_bytes
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.trip.trip import take_trip
 
@@ -124,7 +125,7 @@ def replicas() -> Lesson:
     trip, mesh = take_trip(scenario), scenario.mesh
     hop = find_hop(trip, "dispatch", 3)
     dp = mesh.dp
-    group = mesh.group(scenario.home, "ep")
+    group = mesh.group(scenario.home, Axis.EP)
     model = scenario.model
     read = (
         f"The tints on the map are the {dp} replicas: each serves a request of its own and never talks "

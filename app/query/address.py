@@ -22,7 +22,9 @@ from tracer.scenario.scenario import BareScenario, Scenario
 Tables = dict[str, Any]
 DEFAULT = "six-cuts"
 MAX_QUERY = 16_384
-_TEXT_KEYS = frozenset({"mesh.order", "mesh.expert_order", "name", "source", "model.name", "model.source"})
+_TEXT_KEYS = frozenset(
+    {"mesh.order", "mesh.expert_order", "token.text", "name", "source", "model.name", "model.source"}
+)
 
 
 def scenario_of(query: Mapping[str, str]) -> Scenario:

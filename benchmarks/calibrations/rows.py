@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
 from tracer.timing.calibration.fit import Call, OpWork
 from tracer.timing.calibration.formats import KernelDtype
@@ -138,7 +139,7 @@ def _decode(folder: Path) -> Iterator[Row]:
 
 
 def _mla(folder: Path) -> Iterator[Row]:
-    for phase, name, key in (("prefill", "context", "isl"), ("decode", "generation", "step")):
+    for phase, name, key in ((Phase.PREFILL, "context", "isl"), (Phase.DECODE, "generation", "step")):
         for each in _table(folder / f"mla_{name}_module.parquet"):
             dtypes = (KernelDtype(each["gemm_type"]), KernelDtype(each["kv_cache_dtype"]))
             yield _row(
@@ -155,7 +156,7 @@ def _mla(folder: Path) -> Iterator[Row]:
 
 
 def _dsa(folder: Path) -> Iterator[Row]:
-    for phase, name, key in (("prefill", "context", "isl"), ("decode", "generation", "step")):
+    for phase, name, key in ((Phase.PREFILL, "context", "isl"), (Phase.DECODE, "generation", "step")):
         for each in _table(folder / f"dsa_{name}_module.parquet"):
             dtypes = (KernelDtype(each["gemm_type"]), KernelDtype(each["kv_cache_dtype"] or "bfloat16"))
             yield _row(

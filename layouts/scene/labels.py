@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracer.display import format_bytes, number_runs
+from tracer.mesh.axes import Axis
 
 if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink
@@ -125,7 +126,7 @@ def expert_label(scenario: Scenario, rank: int) -> str:
     layer = _first_moe_layer(scenario, scenario.mesh.stage_of(rank))
     if layer is None:
         return ""
-    held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, "ep"))
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, Axis.EP))
     pair = " ".join(f"E{expert}" for expert in held)
     if len(held) <= 2 and len(pair) <= MAX_LABEL:
         return pair

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import KvExchange, TpAlgo
 from tracer.trip.hop import HopKind, Role
 
@@ -18,7 +19,7 @@ def is_ring(scenario: Scenario, hop: Hop) -> bool:
         return scenario.plan.kv_exchange is not KvExchange.ALL_GATHER
     if hop.kind is HopKind.STATE_PASS:
         return True
-    return hop.axis == "tp" and scenario.plan.tp_algo is TpAlgo.RING
+    return hop.axis == Axis.TP and scenario.plan.tp_algo is TpAlgo.RING
 
 
 def phases(hop: Hop, *, ring: bool) -> list[int]:

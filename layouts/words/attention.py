@@ -8,6 +8,7 @@ from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from layouts.words import kinds
 from layouts.words.shapes import kv_shapes
+from tracer.mesh.axes import Axis
 from tracer.model.layers import CompressedAttention, LatentAttention
 from tracer.scenario.plan import KvExchange
 from tracer.trip.kinds import head_parts_at, ring_steps
@@ -22,7 +23,7 @@ def kv_exchange(context: Context) -> Words:
     plan = context.scenario.plan
     if plan.kv_exchange is KvExchange.HIERARCHICAL and plan.cp_inner != 1:
         return _between_groups(context)
-    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size("cp") > 2
+    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size(Axis.CP) > 2
     return Words(
         f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",
@@ -35,8 +36,8 @@ def kv_exchange(context: Context) -> Words:
 
 def _between_groups(context: Context) -> Words:
     """Hierarchical CP: K/V heads go round the inner groups."""
-    parts = context.scenario.plan.head_parts(context.size("cp"))
-    groups = context.size("cp") // parts
+    parts = context.scenario.plan.head_parts(context.size(Axis.CP))
+    groups = context.size(Axis.CP) // parts
     return Words(
         f"Pass K/V heads round {groups} groups of CP ranks",
         "Attention",
@@ -92,7 +93,7 @@ def _sharers(context: Context) -> list[int]:
 
 
 def _moves(context: Context, *, ring: bool) -> str:
-    cp = context.size("cp")
+    cp = context.size(Axis.CP)
     if ring:
         steps = ring_steps(context.scenario, context.hop.layer)
         short = "" if steps == cp - 1 else " Farther ranks see none of it: the layer's window ends before."
@@ -109,7 +110,7 @@ def _moves(context: Context, *, ring: bool) -> str:
 
 
 def _content(context: Context) -> str:
-    model, tp, attention = context.model, context.size("tp"), kinds.attention_of(context)
+    model, tp, attention = context.model, context.size(Axis.TP), kinds.attention_of(context)
     if isinstance(attention, LatentAttention | CompressedAttention):
         index = ", with the indexer's key" if attention.index_values else ""
         name = "MLA's latent" if isinstance(attention, LatentAttention) else "one vector for K and V"

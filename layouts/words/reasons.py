@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus
 from layouts.words.kinds import attention_of, is_latent
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
@@ -68,11 +69,11 @@ def _reason(context: Context, transfer: Transfer) -> str:
 
 def _kv_heads(context: Context, rank: int) -> str:
     """Which KV heads a TP rank sends."""
-    tp, attention = context.size("tp"), attention_of(context)
+    tp, attention = context.size(Axis.TP), attention_of(context)
     if is_latent(context):
         return " latent"
     kv_heads = getattr(attention, "kv_heads", context.model.kv_heads or 0)
-    coordinate = context.scenario.mesh.dense.coordinate(rank, "tp")
+    coordinate = context.scenario.mesh.dense.coordinate(rank, Axis.TP)
     own = kv_heads // tp
     if own == 0:
         return f", head {coordinate * kv_heads // tp}"

@@ -9,6 +9,7 @@ from layouts.scene.scene import Words
 from layouts.words import kinds
 from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
 
@@ -25,7 +26,7 @@ def _each(context: Context) -> str:
 
 
 def _ring_note(context: Context) -> str:
-    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size("tp") < 3:
+    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size(Axis.TP) < 3:
         return ""
     return f" The ring hands it on rank by rank, in {plural(len(context.peers), 'step')}."
 
@@ -57,7 +58,7 @@ def all_gather(context: Context) -> Words:
 
 
 def _gather_for_attention(context: Context) -> Words:
-    tp = context.size("tp")
+    tp = context.size(Axis.TP)
     heads = kinds.heads_of(context) // tp
     what = (
         f"{gpus([context.home])} sends the token's row {context.row} to {gpus(context.peers)}: "
@@ -102,7 +103,7 @@ def reduce_scatter(context: Context) -> Words:
         f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
-    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size("tp") > 2:
+    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size(Axis.TP) > 2:
         what = (
             f"One running sum walks the TP ring to {gpus([context.home])}, {context.each_bytes} a step, "
             f"{plural(len(context.hop.transfers), 'step')}: the token is whole again, on one GPU."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def heads_peers(scenario: Scenario, rank: int, parts: int | None = None) -> list
     ``parts`` as in :func:`kv_cps_of`.
     """
     mesh = scenario.mesh
-    cp = mesh.dense.coordinate(rank, "cp")
-    return [mesh.moved(rank, "cp", peer) for peer in kv_cps_of(scenario, cp, parts) if peer != cp]
+    cp = mesh.dense.coordinate(rank, Axis.CP)
+    return [mesh.moved(rank, Axis.CP, peer) for peer in kv_cps_of(scenario, cp, parts) if peer != cp]
 
 
 def stored_heads(scenario: Scenario, rank: int, attention: Attention | None = None) -> range:
@@ -70,7 +71,7 @@ def stored_heads(scenario: Scenario, rank: int, attention: Attention | None = No
     heads are cut over CP: then it names the heads after the up-projection.
     """
     grid, parts = scenario.mesh.dense, scenario.plan.head_parts(scenario.mesh.cp)
-    tp = grid.coordinate(rank, "tp")
+    tp = grid.coordinate(rank, Axis.TP)
     if parts == 1:
         return kv_heads_of(scenario, tp, attention)
     own = kv_heads_of(scenario, tp, attention)
@@ -78,7 +79,7 @@ def stored_heads(scenario: Scenario, rank: int, attention: Attention | None = No
         heads = attention.heads if attention is not None else scenario.model.need("heads", _WHOSE)
         share = heads // scenario.mesh.tp
         own = range(tp * share, (tp + 1) * share)
-    return cut_heads(own, parts, grid.coordinate(rank, "cp") % parts)
+    return cut_heads(own, parts, grid.coordinate(rank, Axis.CP) % parts)
 
 
 def cut_heads(heads: range, parts: int, index: int) -> range:
@@ -123,9 +124,9 @@ def kv_heads_of(scenario: Scenario, tp: int, attention: Attention | None = None)
 def shard_peers(scenario: Scenario, rank: int) -> list[int]:
     """The other ranks that keep the rest of the tokens of this rank's KV heads: over cp, and over dcp."""
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
-    first = grid.coordinate(rank, "tp") // dcp * dcp
-    sharing = [scenario.mesh.moved(rank, "tp", tp) for tp in range(first, first + dcp)]
-    found = {peer for same in sharing for peer in grid.group(same, "cp")}
+    first = grid.coordinate(rank, Axis.TP) // dcp * dcp
+    sharing = [scenario.mesh.moved(rank, Axis.TP, tp) for tp in range(first, first + dcp)]
+    found = {peer for same in sharing for peer in grid.group(same, Axis.CP)}
     return sorted(found - {rank})
 
 
@@ -144,15 +145,15 @@ def positions_kept(scenario: Scenario, rank: int, context: int | None = None) ->
 def _positions_of_share(scenario: Scenario, rank: int, context: int) -> int:
     """Those of them whose home is the rank's CP rank, and whose turn in its DCP group is the rank's."""
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
-    cp, turn = grid.coordinate(rank, "cp"), grid.coordinate(rank, "tp") % dcp
-    step = scenario.plan.dcp_interleave * grid.size_of("cp")
+    cp, turn = grid.coordinate(rank, Axis.CP), grid.coordinate(rank, Axis.TP) % dcp
+    step = scenario.plan.dcp_interleave * grid.size_of(Axis.CP)
     in_prompt = min(context, scenario.token.prompt)
     kept = sum(
         _in_turn(run.start, min(run.stop, in_prompt), step, dcp, turn)
         for run in scenario.landing.positions_of_share(cp)
     )
     landing = scenario.decode_landing
-    new = range(landing.first_position_on(cp), context, grid.size_of("cp"))
+    new = range(landing.first_position_on(cp), context, grid.size_of(Axis.CP))
     return kept + (len(new) if dcp == 1 else sum(kv_dcp(scenario, position) == turn for position in new))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, divisors, listed
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import Dtypes
 from tracer.model.layers import (
     CompressedAttention,
@@ -367,7 +368,7 @@ def merges_over_tp(contract: Contract, mesh: Mesh) -> bool:
         return True
     if contract is not Contract.AG_RS or mesh.edp == 1:
         return contract is Contract.AG_RS
-    outside, inside = mesh.expert.stride_of("edp"), mesh.position(mesh.dense.stride_of("tp"))
+    outside, inside = mesh.expert.stride_of(Axis.EDP), mesh.position(mesh.dense.stride_of(Axis.TP))
     return outside % (inside * mesh.tp) == 0 or inside % (outside * mesh.edp) == 0
 
 

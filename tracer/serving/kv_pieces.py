@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 Shard = tuple[int, int]
 """(CP coordinate, turn within a DCP group): ranks of one shard keep the same positions."""
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,26 +171,43 @@ def shard_counts(pools: Pools, first: int = 0, every: int = 1) -> dict[tuple[Sha
 
     Counted are those from ``first`` on, of which each ``every``-th completes an entry.
     """
-    import numpy as np
+    ours, theirs = pools.prefill, pools.decode
+    prompt = ours.token.prompt
+    counts: Counter[tuple[Shard, Shard]] = Counter()
+    for our_cp, our_run in _cp_runs(ours, prompt):
+        for their_cp, their_run in _cp_runs(theirs, prompt):
+            run = range(max(our_run.start, their_run.start, first), min(our_run.stop, their_run.stop))
+            for (our_turn, their_turn), positions in _turns(ours, theirs, run, every).items():
+                counts[(our_cp, our_turn), (their_cp, their_turn)] += positions
+    return {pair: positions for pair, positions in counts.items() if positions}
 
-    counts: dict[tuple[Shard, Shard], int] = {}
-    sizes = [(s.mesh.cp, s.plan.dcp) for s in (pools.prefill, pools.decode)]
-    total = sizes[0][0] * sizes[0][1] * sizes[1][0] * sizes[1][1]
-    tally = np.zeros(total, dtype=np.int64)
-    for start in range(first, pools.prefill.token.prompt, _BLOCK):
-        positions = np.arange(start, min(start + _BLOCK, pools.prefill.token.prompt), dtype=np.int64)
-        positions = positions[(positions + 1) % every == 0]
-        key = np.zeros_like(positions)
-        for scenario, (cp, dcp) in zip((pools.prefill, pools.decode), sizes, strict=True):
-            key = (key * cp + scenario.landing.cp_of(positions)) * dcp
-            key += positions // scenario.plan.dcp_interleave // cp % dcp
-        tally += np.bincount(key, minlength=total)
-    for key_value in np.flatnonzero(tally).tolist():
-        rest, turn = divmod(key_value, sizes[1][1])
-        rest, cp = divmod(rest, sizes[1][0])
-        our_cp, our_turn = divmod(rest, sizes[0][1])
-        counts[(our_cp, our_turn), (cp, turn)] = int(tally[key_value])
-    return counts
+
+def _cp_runs(scenario: Scenario, prompt: int) -> Iterator[tuple[int, range]]:
+    """(CP coordinate, run of its positions in the prompt)."""
+    for cp in range(scenario.mesh.cp):
+        for run in scenario.landing.positions_of_share(cp):
+            yield cp, range(run.start, min(run.stop, prompt))
+
+
+def _turns(ours: Scenario, theirs: Scenario, run: range, every: int) -> Counter[tuple[int, int]]:
+    """How many positions of a run have which turns in the DCP groups of both sides.
+
+    Turns change at multiples of interleave·cp, and both come round together after their common multiple.
+    """
+    found: Counter[tuple[int, int]] = Counter()
+    if not run:
+        return found
+    steps = [(side.plan.dcp_interleave * side.mesh.cp, side.plan.dcp) for side in (ours, theirs)]
+    lap = lcm(every, *(step * dcp for step, dcp in steps))
+    laps, rest = divmod(len(run), lap)
+    for stop, times in ((run.start + lap, laps), (run.start + rest, 1)):
+        at = run.start
+        while times and at < stop:
+            end = min(stop, *((at // step + 1) * step for step, dcp in steps if dcp > 1), stop)
+            our_turn, their_turn = (at // step % dcp for step, dcp in steps)
+            found[our_turn, their_turn] += (end // every - at // every) * times
+            at = end
+    return found
 
 
 def _shard_pair(pools: Pools, position: int) -> tuple[Shard, Shard]:

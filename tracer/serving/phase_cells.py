@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
@@ -281,7 +282,9 @@ def tp_cell(scenario: Scenario) -> Cell:
 
 def _slowest_tier(scenario: Scenario) -> Tier:
     """The tier that a TP group's collectives wait for."""
-    tiers = {scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, "tp")}
+    tiers = {
+        scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, Axis.TP)
+    }
     return Tier.IB if Tier.IB in tiers else Tier.NVLINK
 
 
@@ -329,7 +332,7 @@ def pp_cell(scenario: Scenario) -> Cell:
             "how many micro-batches are in flight depends on the load, not on the scenario",
         )
     mesh, cluster = scenario.mesh, scenario.cluster
-    homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
+    homes = [mesh.moved(scenario.home, Axis.PP, stage) for stage in range(pp)]
     seconds = exact_sum(
         transfer_seconds(cluster.link(cluster.tier(homes[a], homes[b])), row_bytes(scenario))
         for a, b in moves

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.display import format_bytes, format_seconds
+from tracer.mesh.axes import Axis
 from tracer.timing.basis import PEAK_BASIS
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def pass_rows(whole: PassTime) -> Iterator[PassRow]:
         basis = basis_words(exchange.estimate)
         yield PassRow(name, exchange.seconds, exchange.floor_seconds, binds, basis)
     for line in whole.traffic.lines:
-        if not (line.axis == "ep" and whole.exchange):
+        if not (line.axis == Axis.EP and whole.exchange):
             name = f"{line.axis} {line.part.replace('_', ' ')}"
             binds = f"{line.tier or 'nothing'}, a {line.per}"
             basis = basis_words(whole.axes.get((line.axis, line.part)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
 from tracer.errors import whole_number
+from tracer.mesh.axes import Axis
 from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.scenario.token import Phase
 from tracer.timing.basis import PEAK_BASIS, Rates, rates_word
@@ -288,7 +289,7 @@ class PassTime:
         ]
         parts += [(moe * each.seconds, each.estimate) for each in self.exchange.values()]
         for line in self.traffic.lines:
-            if not (line.axis == "ep" and self.exchange):
+            if not (line.axis == Axis.EP and self.exchange):
                 seconds = self.line_seconds(line) * line.times
                 parts.append((seconds, self.axes.get((line.axis, line.part))))
         return tuple((seconds, found) for seconds, found in parts if seconds)

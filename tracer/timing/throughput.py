@@ -152,12 +152,12 @@ def throughput(
         return Throughput(batch.phase, batch, batches, seconds, token, gpus, node, overlap)
 
     if decode is not None:
-        groups = decode.start.shape[2]
+        groups = decode.shape[2]
         return (of(groups, decode.seconds_per_token, decode.seconds_per_token),)
     if pipeline is not None and chunked:
         return (of(1, pipeline.makespan, pipeline.makespan),)
     if pipeline is not None:
-        return (of(pipeline.start.shape[1], pipeline.makespan, alone),)
+        return (of(pipeline.micro_batches, pipeline.makespan, alone),)
     found = [of(1, alone, alone)]
     together = None if half is None else overlapped_seconds(whole, half)
     if together is not None:

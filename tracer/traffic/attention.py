@@ -7,12 +7,13 @@ token's K/V travels as in prefill (pass-KV). Counting rules, sections 6 and 7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention, LinearAttention, Mamba2
 from tracer.scenario.plan import DecodeAttention, KvExchange, Sp
@@ -21,7 +22,7 @@ from tracer.traffic.line import (
     crossing_share,
     layers_by_stage,
     plain_line,
-    share_of_groups,
+    runs_of,
     shared_line,
 )
 from tracer.trip.hop import HopKind
@@ -40,7 +41,6 @@ from tracer.trip.kinds import (
 )
 
 if TYPE_CHECKING:
-    from tracer.mesh.cluster import Int64s
     from tracer.model.layers import LayerKind
     from tracer.scenario.scenario import Scenario
 
@@ -102,6 +102,7 @@ def _exchange_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> 
     cp, kind = scenario.mesh.cp, kind_at(scenario.model, layers[0])
     steps = ring_steps(scenario, layers[0])
     each, size, formula = _token_kv(scenario, kind)
+    ring = scenario.plan.kv_exchange is KvExchange.RING
     lead = "(cp-1)" if steps == cp - 1 else "steps of the window"
     return shared_line(
         scenario.cluster,
@@ -110,7 +111,10 @@ def _exchange_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> 
         elements=steps * tokens / cp * each,
         size=steps * tokens / cp * size,
         ib_share=crossing_share(
-            scenario, "cp", _weights(scenario, layers), ring=scenario.plan.kv_exchange is KvExchange.RING
+            scenario,
+            (Axis.CP,),
+            _weights(scenario, layers),
+            ring=scenario.plan.kv_exchange is KvExchange.RING,
         ),
         formula=f"{lead}·(T/cp)·{formula}",
         numbers=f"{steps}·({tokens}/{cp})·{each:g}",
@@ -151,15 +155,13 @@ def _state_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> Axi
     values = _state_values(kind) / mesh.tp
     if scenario.decodes:
         sends: float = tokens / cp
-        share = crossing_share(scenario, "cp", weights, ring=True)
+        share = crossing_share(scenario, (Axis.CP,), weights, ring=True)
         formula, numbers = "(T/cp)·state/tp", f"({tokens}/{cp})·{values:g}"
     else:
         zigzag = scenario.landing.is_zigzag
         steps = 2 * cp - 2 if zigzag else cp - 1
         sends = steps / cp
-        ranks = mesh.groups("cp").astype(np.int64)
-        links = np.stack([ranks[:, :-1], ranks[:, 1:]], axis=2).reshape(-1, 2)
-        share = share_of_groups(scenario, links, weights)
+        share = crossing_share(scenario, (Axis.CP,), weights, cut=lambda ranks: list(pairwise(ranks)))
         formula = f"({'2cp-2' if zigzag else 'cp-1'})/cp·state/tp, whatever T"
         numbers = f"{steps}/{cp}·{values:g}"
     return shared_line(
@@ -188,7 +190,9 @@ def _heads_lines(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> li
     cp, dtype, model = scenario.mesh.cp, scenario.dtype, scenario.model
     parts, each = head_parts_at(scenario, layers[0]), head_slice(scenario, layers[0])
     count = (parts - 1) * tokens / cp
-    share = share_of_groups(scenario, _inner_groups(scenario, parts), _weights(scenario, layers))
+    share = crossing_share(
+        scenario, (Axis.CP,), _weights(scenario, layers), cut=lambda ranks: runs_of(ranks, parts)
+    )
     lead = f"{parts - 1}·({tokens}/{cp})"
     group = "cp" if parts == cp else "inner"
     scatter = shared_line(
@@ -236,25 +240,25 @@ def _ring_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> Axis
     """K/V heads of an inner group's tokens round the other inner groups (hierarchical CP)."""
     cp = scenario.mesh.cp
     parts = scenario.plan.head_parts(cp)
-    each, inner = head_slice(scenario, layers[0]).kv, _inner_groups(scenario, parts)
-    groups = inner.reshape(-1, cp // parts, parts).swapaxes(1, 2).reshape(-1, cp // parts)
+    each = head_slice(scenario, layers[0]).kv
     return plain_line(
         scenario.cluster,
         "cp",
         "attention",
         elements=(cp // parts - 1) * tokens * parts / cp * each,
         element_bytes=BYTES[scenario.dtype.kv],
-        ib_share=share_of_groups(scenario, groups, _weights(scenario, layers), ring=True),
+        ib_share=crossing_share(
+            scenario,
+            (Axis.CP,),
+            _weights(scenario, layers),
+            ring=True,
+            # Rank n of every inner group: they stand ``parts`` apart.
+            cut=lambda ranks: (ranks[first::parts] for first in range(parts)),
+        ),
         formula="(cp/inner-1)·(T·inner/cp)·K, V of n_kv/(tp·inner)",
         numbers=f"{cp // parts - 1}·({tokens}·{parts}/{cp})·{each}",
         times=len(layers),
     )
-
-
-def _inner_groups(scenario: Scenario, parts: int) -> Int64s:
-    """CP ranks that share heads, ``[groups, parts]``: runs of a CP group, group by group."""
-    grouped: Int64s = scenario.mesh.groups("cp").astype(np.int64).reshape(-1, parts)
-    return grouped
 
 
 def _query_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> AxisTraffic:
@@ -310,18 +314,18 @@ def _peers(scenario: Scenario) -> tuple[int, str]:
 
 
 def _shard_share(scenario: Scenario, layers: tuple[int, ...]) -> float:
-    """Share of those pairs that cross NVLink domains, over the layers."""
-    return share_of_groups(scenario, _shard_groups(scenario), _weights(scenario, layers))
+    """Share of those pairs that cross NVLink domains, over the layers.
 
-
-def _shard_groups(scenario: Scenario) -> Int64s:
-    """Ranks that share the tokens of the same KV heads, ``[groups, cp·dcp]``."""
+    They are pairs of ranks that share the tokens of the same KV heads: cp·dcp of a replica.
+    """
     mesh, dcp = scenario.mesh, scenario.plan.dcp
-    replicas = mesh.groups("replica").astype(np.int64)
-    blocks = mesh.coordinates_of(replicas)["tp"] // dcp
-    order = np.argsort(blocks, axis=1, kind="stable")
-    grouped: Int64s = np.take_along_axis(replicas, order, axis=1).reshape(-1, mesh.cp * dcp)
-    return grouped
+
+    def cut(ranks: tuple[int, ...]) -> Iterator[Sequence[int]]:
+        """A replica's ranks by the block of ``dcp`` TP ranks that they are in."""
+        ordered = sorted(ranks, key=lambda rank: mesh.dense.coordinate(rank, Axis.TP) // dcp)
+        return runs_of(ordered, mesh.cp * dcp)
+
+    return crossing_share(scenario, (Axis.TP, Axis.CP), _weights(scenario, layers), cut=cut)
 
 
 def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
@@ -343,7 +347,7 @@ def head_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
         "lm_head",
         elements=count * (row + logits),
         size=count * (row * BYTES[scenario.dtype.activations] + logits * BYTES[scenario.dtype.logits]),
-        ib_share=crossing_share(scenario, "tp", last),
+        ib_share=crossing_share(scenario, (Axis.TP,), last),
         formula=f"(tp-1)/tp·(T/cp)·({copied}V/tp), last stage",
         numbers=f"{tp - 1}/{tp}·({tokens}/{cp})·({f'{row} + ' if split else ''}{logits})",
         times=1,

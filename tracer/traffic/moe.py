@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
@@ -17,10 +18,9 @@ from tracer.traffic.dispatch import (
     RANK_WORK,
     DispatchCopies,
     check_sum,
+    dispatch_groups,
     expected_copies,
     expected_messages,
-    groups_alike,
-    stage_groups,
 )
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, shared_line, split_line
 from tracer.trip.hop import HopKind, Part, Where
@@ -154,7 +154,7 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, mesh = scenario.model, scenario.mesh
     hidden = model.expert_row
     peers = mesh.dispatch_size - 1
-    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = _rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
@@ -176,14 +176,13 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     nvlink = ib = 0.0
     for layer, share in _distinct_layers(scenario).items():
         stage = scenario.stage_of_layer(layer)
-        groups = stage_groups(scenario, stage)
-        alike = groups_alike(scenario, groups)
+        alike = list(dispatch_groups(scenario, stage))
         each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
-        check_sum(sum(len(group) for group, _ in alike), each)
-        for group, times in alike:
-            for rank in group.tolist():
+        check_sum(sum(len(kind.ranks) for kind in alike), each)
+        for kind in alike:
+            for rank in kind.ranks:
                 for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                    part = transfer.bytes * times * share / groups.size
+                    part = transfer.bytes * kind.count * share / scenario.mesh.stage_size
                     nvlink, ib = (nvlink, ib + part) if transfer.tier is Tier.IB else (nvlink + part, ib)
     return nvlink, ib
 

@@ -7,12 +7,14 @@ counting rules; each agrees with a census, and with the sum of all tokens' trips
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
-from tracer.mesh.cluster import nvlink_domains_of
+from tracer.mesh.axes import Axis
+from tracer.mesh.group_kinds import place_kinds
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
@@ -61,7 +63,7 @@ class CommVolume:
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""
-        base = self.axis("tp")
+        base = self.axis(Axis.TP)
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
         element_bytes=_tp_bytes(scenario, collectives),
-        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
+        ib_share=crossing_share(scenario, (Axis.TP,), layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),
@@ -181,20 +183,30 @@ def _pp_line(scenario: Scenario, tokens: int, sends: list[tuple[int, int]]) -> A
     hidden = scenario.model.need("hidden", "size a row")
     split = scenario.plan.sp is Sp.MEGATRON
     parts = cp * (mesh.tp if split else 1)
-    chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
-    senders, takers = zip(*sends, strict=True)
     return plain_line(
         scenario.cluster,
         "pp",
         "pipeline",
         elements=tokens * hidden / parts,
         element_bytes=BYTES[scenario.dtype.activations],
-        ib_share=float((chain[:, list(takers)] != chain[:, list(senders)]).mean()),
+        ib_share=_sends_over_ib(scenario, sends),
         formula="(T/(cp·tp))·d per stage boundary" if split else "(T/cp)·d per stage boundary",
         numbers=f"({tokens}/{parts})·{hidden}",
         times=len(sends),
         per="stage boundary",
     )
+
+
+def _sends_over_ib(scenario: Scenario, sends: list[tuple[int, int]]) -> float:
+    """Share of the sends between stages, each GPU's alike, that cross NVLink domains."""
+    mesh, domain_of = scenario.mesh, scenario.cluster.nvlink_domain_of
+    pairs, crossing = Counter(sends), 0
+    for place, count in place_kinds(mesh, scenario.cluster).items():
+        domains = [domain_of(mesh.rank_in_stage(stage, place)) for stage in range(mesh.stages)]
+        crossing += count * sum(
+            times for (here, there), times in pairs.items() if domains[here] != domains[there]
+        )
+    return crossing / (mesh.stage_size * len(sends))
 
 
 HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, DecodeAttention, Embedding, SharedTp, Sp
 from tracer.scenario.sharding import shard_sizes
 from tracer.trip import hops
@@ -71,7 +72,7 @@ def _trip(scenario: Scenario, rider: Rider | None) -> Iterator[Stop]:
     ends = [chunk.stage for chunk in scenario.chunks[1:]]
     for chunk, onward in zip_longest(scenario.chunks, ends):
         stage = chunk.stage
-        home = scenario.mesh.moved(rider.home, "pp", stage)
+        home = scenario.mesh.moved(rider.home, Axis.PP, stage)
         for layer in chunk.layers:
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
             if layer > last:
@@ -202,7 +203,7 @@ def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
     if not rider.to_head:
         return
     stage = scenario.head_stage
-    home = scenario.mesh.moved(rider.home, "pp", stage)
+    home = scenario.mesh.moved(rider.home, Axis.PP, stage)
     where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
     yield from _gathered(scenario, where)
     if _tp(scenario) > 1:

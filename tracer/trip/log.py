@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
 from tracer.memory.kv_bytes import sequence_bytes
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
+from tracer.scenario.placement import doubled_text
 from tracer.scenario.plan import DecodeAttention
 from tracer.scenario.routing import describe_draw
 from tracer.scenario.step import mesh_line
@@ -110,9 +112,10 @@ def _moves(hop: Hop) -> str:
 
 
 def _token_words(scenario: Scenario) -> str:
+    text = "" if scenario.token.text is None else f" {scenario.token.text!r}"
     if scenario.decodes:
-        return f"new token {scenario.position} after a prompt of {scenario.token.prompt}"
-    return f"token {scenario.position} of {scenario.token.prompt}"
+        return f"new token {scenario.position}{text} after a prompt of {scenario.token.prompt}"
+    return f"token {scenario.position}{text} of {scenario.token.prompt}"
 
 
 def _notes(scenario: Scenario) -> list[str]:
@@ -124,6 +127,9 @@ def _notes(scenario: Scenario) -> list[str]:
     if scenario.always_picked and model.moe_layers:
         shared = ", ".join(map(str, scenario.always_picked))
         notes.append(f"shared experts are routed: expert {shared} is in every pick")
+    if scenario.placement is not None and model.moe_layers:
+        placements = [scenario.placement, *(placement for _, placement in scenario.layer_placements)]
+        notes += doubled_text(placements)
     notes += [f"not modelled: {text}" for text in not_modelled(scenario)]
     layers = scenario.stage_layers
     if scenario.plan.chunks > 1:
@@ -315,7 +321,7 @@ def _few(tokens: Sequence[int]) -> str:
 def _busiest_lines(trips: Trips) -> list[str]:
     lines = []
     for load in trips.links[:_MAX_LINKS]:
-        arrow = "⇒" if load.tier == "ib" else "→"
+        arrow = "⇒" if load.tier == Tier.IB else "→"
         moved = f"{format_bytes(load.bytes)} in {load.transfers} transfers"
         lines.append(f"busy link: {load.src}{arrow}{load.dst}, {moved} of tokens {_few(load.tokens)}")
     for port in trips.ports[:1]:

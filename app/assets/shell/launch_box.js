@@ -6,7 +6,7 @@ import { alertBox, labelled, make, option } from "./dom.js";
 import { fetchJson } from "./fetch.js";
 
 const MAX_BYTES = 262_144;
-const KINDS = ".json,.toml,.yaml,.yml,.sh,.bash,.sbatch,.slurm,.txt,.md";
+const KINDS = ".json,.toml,.yaml,.yml,.sh,.bash,.sbatch,.slurm,.txt,.md,.npy,.npz,.pt,.pth";
 const PLACEHOLDER = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8 -dp 8 --enable-expert-parallel";
 
 // `page.read` is where what was read is said. A last paste is read again when its model is chosen.
@@ -43,7 +43,10 @@ export function launchBox(page) {
     labelled("or what launches it: a line, a script, a manifest", box.line),
     labelled("GPUs", box.gpus),
     make("button", { type: "submit", text: "Read" }),
-    labelled("or a file: a launch, a scenario, a model's config.json (at most 256 KiB)", file),
+    labelled(
+      "or a file: a launch, a scenario, a model's config.json, recorded picks (at most 256 KiB)",
+      file,
+    ),
   ]);
 }
 
@@ -73,7 +76,8 @@ function sendFile(box, chosen) {
 
 async function send(box, path, name, body) {
   box.last = { path, name, body };
-  const asked = new URLSearchParams({ name, gpus: box.gpus.value, model: box.model });
+  const address = new URLSearchParams(box.page.query);
+  const asked = new URLSearchParams({ name, gpus: box.gpus.value, model: box.model, address });
   let found;
   try {
     found = await fetchJson(path + "?" + asked, undefined, { method: "POST", body });

@@ -40,7 +40,7 @@ def gantt(name: str, line: Timeline) -> Block:
     groups = cycle(GROUP_COLOURS)
     colours = [next(groups) if kind.startswith("group ") else COLOURS.get(kind) for kind in line.kinds]
     figure = gantt_figure(line, colours=tuple(colour or "var(--ink)" for colour in colours))
-    figure.update_layout(title_text="")
+    del figure["layout"]["title"]
     return chart(name, figure, height=min(720, 130 + 30 * len(line.rows)))
 
 
@@ -78,7 +78,7 @@ def _forward(pipeline: Pipeline) -> list[Block]:
 
 
 def _decode(decode: DecodePipeline) -> list[Block]:
-    steps, stages, groups = decode.start.shape
+    steps, stages, groups = decode.shape
     rows = [
         ["a token of one request every", format_seconds(decode.seconds_per_token)],
         [f"bubble over {steps} tokens", f"{decode.bubble:.2%}"],

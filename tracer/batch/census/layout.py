@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.scenario.plan import Contract, Sp
 from tracer.trip.hops.routes import tied_ep_ranks
@@ -177,7 +178,7 @@ def _stage_groups(scenario: Scenario) -> list[list[GroupPlaces]]:
             np.int64,
         )
         positions = np.array([mesh.position(rank) for rank in ranks.tolist()], np.int64)
-        eps = mesh.coordinates_of(ranks)["ep"].astype(np.int64)
+        eps = mesh.coordinates_of(ranks)[Axis.EP].astype(np.int64)
         group = GroupPlaces(
             ranks,
             positions,
@@ -213,7 +214,7 @@ def _peers(scenario: Scenario) -> Int64s:
     if scenario.plan.sp is not Sp.OFF or scenario.plan.contract is Contract.TP:
         return np.arange(len(homes), dtype=np.int64)[:, None]
     return np.array(
-        [[mesh.position(peer) for peer in mesh.dense.group(home, "tp")] for home in homes], np.int64
+        [[mesh.position(peer) for peer in mesh.dense.group(home, Axis.TP)] for home in homes], np.int64
     )
 
 

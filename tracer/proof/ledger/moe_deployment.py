@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer.mesh.axes import Axis
 from tracer.model.configs.presets import model_preset
 from tracer.model.parameters import count_parameters
 from tracer.proof.ledger.line import Check, LedgerLine, Verdict, near
@@ -76,7 +77,7 @@ def qwen_name() -> LedgerLine:
 def spanning() -> LedgerLine:
     """TP4+EP8 on four nodes."""
     scenario = load_scenario("hybrid-tp4-ep8")
-    groups = len(scenario.mesh.groups("tp"))
+    groups = len(scenario.mesh.groups(Axis.TP))
     nodes = scenario.cluster.nodes or 1
     return LedgerLine(
         SOURCE,

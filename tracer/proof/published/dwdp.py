@@ -163,7 +163,7 @@ def compare_synchronization() -> PublishedComparison:
         for where in ("paper", "blog")
     )
     assumptions = (
-        f"simulated: {ours}; normal lengths, one rendezvous a pass. A smaller part that varies waits less: "
+        f"{ours}; normal lengths, one rendezvous a pass. A smaller part that varies waits less: "
         f"70 % gives {waiting_share(sync['ranks'], sync['cv'], variable_share=0.7).share:.1%}"
     )
     return PublishedComparison("DWDP, synchronization", data["source"], sync["setting"], assumptions, rows)

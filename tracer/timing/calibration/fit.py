@@ -12,10 +12,11 @@ import json
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from math import exp, log
 from typing import TYPE_CHECKING, Any
+
+from tracer.data import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +153,7 @@ class Calibration:
 @cache
 def calibration(kind: str) -> Calibration:
     """The calibration that ships for a kind of call."""
-    text = (files("tracer") / "data" / "calibrations" / f"{kind}.json").read_text(encoding="utf-8")
+    text = (FOLDER / "calibrations" / f"{kind}.json").read_text(encoding="utf-8")
     return read_calibration(json.loads(text))
 
 

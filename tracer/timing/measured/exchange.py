@@ -7,6 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import Dtype
 from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.timing import estimate
@@ -102,7 +103,7 @@ def measured_axes(scenario: Scenario, traffic: CommVolume, gpu: Hardware) -> dic
     """TP's collectives by axis and part; other axes stay on their links at peak."""
     found = {}
     for line in traffic.lines:
-        if line.axis == "tp" and line.bytes:
+        if line.axis == Axis.TP and line.bytes:
             try:
                 found[line.axis, line.part] = _tp(scenario, line, gpu)
             except ConfigError:

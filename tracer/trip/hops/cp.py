@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tracer.memory.kv import heads_peers, shard_peers
 from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES, Dtype
 from tracer.model.layers import CompressedAttention
 from tracer.scenario.plan import DecodeAttention, KvExchange
@@ -71,8 +72,8 @@ def kv_exchange(scenario: Scenario, where: Where) -> Hop:
     steps = ring_steps(scenario, where.layer) if parts == 1 else scenario.mesh.cp // parts - 1
     transfers: list[Transfer] = []
     for rank in kv_writers(scenario, where.home):
-        lane = scenario.mesh.dense.coordinate(rank, "cp") % parts
-        group = list(scenario.mesh.dense.group(rank, "cp"))[lane::parts]
+        lane = scenario.mesh.dense.coordinate(rank, Axis.CP) % parts
+        group = list(scenario.mesh.dense.group(rank, Axis.CP))[lane::parts]
         start = group.index(rank)
         ring = group[start:] + group[:start]
         if scenario.plan.kv_exchange is not KvExchange.ALL_GATHER:

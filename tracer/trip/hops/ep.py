@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.scenario.plan import Contract, DispatchMode
@@ -140,8 +141,8 @@ def experts_by_owner(scenario: Scenario, where: Where, puller: int) -> dict[int,
 def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
     """One transfer from each rank that owns a slice the puller lacks."""
     mesh, etp_size = scenario.mesh, scenario.mesh.etp
-    own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
-    edp, whole = mesh.expert_coordinate(puller, "edp"), bytes_per_expert(scenario)
+    own = mesh.expert_coordinate(puller, Axis.EP), mesh.expert_coordinate(puller, Axis.ETP)
+    edp, whole = mesh.expert_coordinate(puller, Axis.EDP), bytes_per_expert(scenario)
     pulls = []
     for ep, experts in experts_by_owner(scenario, where, puller).items():
         for etp in range(etp_size):

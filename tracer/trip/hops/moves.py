@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Hop, HopKind, Part, Role, Transfer, Where
@@ -61,9 +62,9 @@ def gathered_row_bytes(scenario: Scenario, part: Part | None = None) -> int:
 def tp_ranks(scenario: Scenario, home: int) -> list[int]:
     """The TP group of a rank, by tp coordinate."""
     grid = scenario.mesh.dense
-    stride = grid.stride_of("tp")
-    first = home - grid.coordinate(home, "tp") * stride
-    return list(range(first, first + grid.size_of("tp") * stride, stride))
+    stride = grid.stride_of(Axis.TP)
+    first = home - grid.coordinate(home, Axis.TP) * stride
+    return list(range(first, first + grid.size_of(Axis.TP) * stride, stride))
 
 
 def tp_ring(scenario: Scenario, home: int) -> list[int]:
