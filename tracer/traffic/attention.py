@@ -110,12 +110,7 @@ def _exchange_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> 
         "attention",
         elements=steps * tokens / cp * each,
         size=steps * tokens / cp * size,
-        ib_share=crossing_share(
-            scenario,
-            (Axis.CP,),
-            _weights(scenario, layers),
-            ring=scenario.plan.kv_exchange is KvExchange.RING,
-        ),
+        ib_share=crossing_share(scenario, (Axis.CP,), _weights(scenario, layers), ring=ring),
         formula=f"{lead}·(T/cp)·{formula}",
         numbers=f"{steps}·({tokens}/{cp})·{each:g}",
         times=len(layers),
