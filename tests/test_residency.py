@@ -112,7 +112,8 @@ def test_rows_and_kv_of_the_prompt_are_where_it_lands(scenario: Scenario) -> Non
     for rank in range(0, oracle.world, max(1, oracle.world // 8)):
         at, held = oracle.coordinates[rank], residency_of(whole, rank)
         of_share = [position for other in range(tp) for position in table[at["cp"], other]]
-        sharers = [oracle.coordinates[peer]["cp"] for peer in inner_group(scenario, oracle, rank)]
+        group = inner_group(oracle, rank, sharers_of_heads(scenario.get("mesh", {})))
+        sharers = [oracle.coordinates[peer]["cp"] for peer in group]
         kept = [position for cp in sharers for other in range(tp) for position in table[cp, other]]
         own = table[at["cp"], at["tp"]] if whole.plan.sp == "megatron" else of_share
         if not held.share.layers.count:

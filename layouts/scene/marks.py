@@ -91,7 +91,7 @@ class _Places:
             return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
             return self.rest(self.mesh.stage_of(hop.transfers[0].dst))
-        if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
+        if hop.kind in (HopKind.KV_EXCHANGE, HopKind.STATE_PASS) or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
             return dots
         return self.rest(hop.stage)
 

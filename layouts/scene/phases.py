@@ -17,6 +17,8 @@ def is_ring(scenario: Scenario, hop: Hop) -> bool:
     """Whether a hop hands on from rank to rank."""
     if hop.kind is HopKind.KV_EXCHANGE:
         return scenario.plan.kv_exchange is not KvExchange.ALL_GATHER
+    if hop.kind is HopKind.STATE_PASS:
+        return True
     return hop.axis == Axis.TP and scenario.plan.tp_algo is TpAlgo.RING
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layouts.words import kinds
 from tracer.mesh.axes import Axis
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def attention_shapes(context: Context) -> Shapes:
         return None
     own, group = _rows(context)
     model = context.model
-    heads = model.need("heads", "split attention") // context.size(Axis.TP)
+    heads = kinds.heads_of(context) // context.size(Axis.TP)
     hidden = model.need("hidden", "size a row")
     return f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {heads:,} heads]"
 

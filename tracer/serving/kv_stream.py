@@ -138,11 +138,10 @@ def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
 def _compute(moved: KvHandover, hardware: Hardware) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
-    whole, model = pass_time(prefill, hardware), prefill.model
+    whole = pass_time(prefill, hardware)
     found, stage = [], 0
-    for layer in range(1, model.layers + 1):
+    for layer, own in enumerate(whole.layer_seconds, start=1):
         before, stage = stage, prefill.stage_of_layer(layer)
-        own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
         found.append(own + (whole.send_seconds if stage != before else 0.0))
     return tuple(found)
 

@@ -38,11 +38,9 @@ class PassRow:
 
 def pass_rows(whole: PassTime) -> Iterator[PassRow]:
     """Operators, small kernels, exchanges and traffic of a pass in order."""
-    for layer in (whole.attention, whole.shared, whole.experts, whole.dense, whole.small):
-        for each in layer.operators:
-            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
-            name = each.operator.name
-            yield PassRow(name, each.seconds, each.floor_seconds, binds, basis_words(each.estimate))
+    for name, each in whole.operators:
+        binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
+        yield PassRow(name, each.seconds, each.floor_seconds, binds, basis_words(each.estimate))
     for name, exchange in whole.exchange.items():
         sizes = [format_bytes(size) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
         binds = f"{exchange.binding or 'nothing'}: {sizes[0]} NVLink, {sizes[1]} IB a GPU"

@@ -95,7 +95,7 @@ def half_beside_communication(half: PassTime, *, low_latency: bool) -> MoeTimes 
     times = half.moe_times
     if times is None or low_latency or half.rates is Rates.PEAK:
         return times
-    attention = _stretch(half.attention)
+    attention = _stretch(half.attention) + _stretch_of_kinds(half)
     return MoeTimes(
         times.attention + attention,
         times.dispatch,
@@ -109,6 +109,12 @@ def _stretch(layer: LayerTime) -> float:
     """Seconds that operators bound by arithmetic take longer."""
     more = SMS / (SMS - COMMUNICATION_SMS) - 1
     return sum(more * each.seconds for each in layer.operators if each.bound == "compute")
+
+
+def _stretch_of_kinds(half: PassTime) -> float:
+    """The same for mixers of several kinds, on average over the layers."""
+    layers = half.traffic.scenario.model.layers
+    return sum(len(kind.layers) * _stretch(kind.mixer) for kind in half.kinds) / layers
 
 
 def overlapped_seconds(whole: PassTime, half: MoeTimes) -> float | None:

@@ -30,7 +30,8 @@ class AxisTraffic:
     ``elements`` and ``bytes`` follow the ``formula``; ``nvlink_*`` and ``ib_*`` are what its links
     really carry (for ``ep`` after de-duplication and without what stays home, so they do not add up to
     ``elements``). ``times`` says how often one forward pass through all stages does it: layers, or stage
-    boundaries. Seconds are bytes over the link's rate; the two tiers overlap, so ``seconds`` is the longer.
+    boundaries; ``layers`` names them where not all layers of the model have the line. Seconds are bytes
+    over the link's rate; the two tiers overlap, so ``seconds`` is the longer.
     """
 
     axis: str
@@ -47,6 +48,7 @@ class AxisTraffic:
     ib_bytes: float
     nvlink_seconds: float
     ib_seconds: float
+    layers: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -22,7 +22,9 @@ from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
-from tracer.trip.kinds import not_modelled
+from tracer.trip.hop import Part
+from tracer.trip.hops.moves import row_elements
+from tracer.trip.kinds import has_ffn, mixes_tokens, not_modelled
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -125,10 +127,10 @@ def comm_volume(scenario: Scenario) -> CommVolume:
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """TP's sums and gathers: attention, then whatever else is split over it."""
     model, plan = scenario.model, scenario.plan
-    every = layers_by_stage(scenario)
+    mixing = layers_by_stage(scenario, lambda layer: mixes_tokens(model, layer))
     moe = layers_by_stage(scenario, model.is_moe)
-    dense = [count - routed for count, routed in zip(every, moe, strict=True)]
-    lines = [_tp_line(scenario, tokens, "attention", every, 2)]
+    dense = layers_by_stage(scenario, lambda layer: has_ffn(model, layer) and not model.is_moe(layer))
+    lines = [_tp_line(scenario, tokens, "attention", mixing, 2)] if sum(mixing) else []
     if sum(dense) and scenario.dense_tp > 1:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
     if sum(moe) and plan.shared_tp is SharedTp.OWN and model.shared_experts:
@@ -146,7 +148,7 @@ def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
 def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], collectives: int) -> AxisTraffic:
     """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two; layers by stage."""
     tp, cp = scenario.mesh.tp, scenario.mesh.cp
-    hidden = scenario.model.need("hidden", "size a row")
+    hidden = row_elements(scenario, Part.MOE if part == "moe" else None)
     lead = f"{collectives}·" if collectives > 1 else ""
     return plain_line(
         scenario.cluster,
@@ -246,19 +248,8 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
         f"Assumes {ASSUMES}.",
         f"One {step}, averaged over all GPUs: {nvlink} on NVLink, {ib} over IB, "
         f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
-        *(f"Not modelled: {text}." for text in _not_modelled(traffic.scenario)),
+        *(f"Not modelled: {text}." for text in not_modelled(traffic.scenario)),
     ]
-
-
-def _not_modelled(scenario: Scenario) -> list[str]:
-    """What the closed forms take no account of in layers of several kinds."""
-    found = not_modelled(scenario)
-    kinds = [kind for kind, _ in scenario.model.kinds()] if scenario.model.layer_kinds else []
-    if scenario.mesh.tp > 1 and any(kind.attention is None or kind.feed_forward is None for kind in kinds):
-        found.append("layers without attention or without an FFN: each is taken to have both")
-    if scenario.mesh.cp > 1 and len({kind.attention for kind in kinds}) > 1:
-        found.append("attention of several kinds: K/V of every layer is taken as the main kind's")
-    return found
 
 
 def traffic_text(traffic: CommVolume) -> str:

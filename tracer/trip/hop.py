@@ -49,6 +49,7 @@ class HopKind(StrEnum):
     PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
     HEADS_SCATTER = "heads_scatter", "cp", "cp", "HS", "Scatter heads"
     HEADS_GATHER = "heads_gather", "cp", "cp", "HG", "Gather heads"
+    STATE_PASS = "state_pass", "cp", "cp", "SP", "Hand the state on"
     KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
     WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
     WEIGHT_GATHER = "weight_gather", None, "rest", "WG", "Gather weights"
@@ -67,6 +68,7 @@ class Role(StrEnum):
     LOGITS = "logits"
     QUERY = "query"
     OUTPUT = "output"
+    STATE = "state"
     WEIGHTS = "weights"
     METADATA = "metadata"
 

@@ -11,6 +11,7 @@ from tracer.mesh.cluster import Tier
 from tracer.trip.hop import WEIGHT_KINDS, Hop, HopSum, Part
 from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
 from tracer.trip.itinerary import check_length, itinerary
+from tracer.trip.kinds import kind_at
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -94,7 +95,7 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
-    made: dict[tuple[object, int, Part], Hop] = {}
+    made: dict[tuple[object, int, Part, int], Hop] = {}
     routes: dict[int, list[Route]] = {}
     for build, where in itinerary(scenario):
         if build is dispatch:
@@ -107,8 +108,9 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
         if build not in SAME_IN_EVERY_LAYER:
             yield build(scenario, where)
             continue
-        # Such a hop moves the same bytes between the same ranks in each layer of a stage: it is built once.
-        key = (build, where.home, where.part)
+        # Such a hop moves the same bytes between the same ranks in each layer of a kind in a stage: it is
+        # built once. Kinds are compared by identity: equal ones of a spec are one object.
+        key = (build, where.home, where.part, id(kind_at(scenario.model, max(1, where.layer))))
         hop = made.get(key)
         if hop is None:
             hop = made[key] = build(scenario, where)

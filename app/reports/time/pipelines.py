@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COLOURS = {
     "all_gather": "var(--strong-tp)", "reduce_scatter": "var(--soft)", "all_reduce": "var(--strong-tp)",
     "kv_exchange": "var(--kv)", "query_send": "var(--kv)", "partials_return": "var(--soft)",
+    "state_pass": "var(--kv)",
     "dispatch": "var(--token)", "combine": "var(--token-text)", "weight_pull": "var(--token)",
     "pp_send": "var(--strong-pp)", "attention": "var(--strong-tp)", "shared": "var(--kv)",
     "experts": "var(--strong-pp)", "even micro-batch": "var(--strong-tp)", "odd micro-batch": "var(--soft)",

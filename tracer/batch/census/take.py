@@ -203,8 +203,14 @@ def landed_batch(scenario: Scenario) -> tuple[NDArray[np.int64], GivenHomes]:
     if tokens * model.moe_layers * (model.top_k or 0) > MAX_LANDED_PICKS:
         rule = f"on every replica are {tokens:,} tokens, too many to draw one by one"
         raise ConfigError("token.prompt", scenario.token.prompt, rule, "say how many: --tokens 100000")
+    top_k = model.need("top_k", "draw picks")
     drawn = [
-        draw_picks(model, model.moe_layers, seed=scenario.seed, replica=replica, position=position)
+        [
+            (*picks, *[-1] * (top_k - len(picks)))  # picks of experts without weights are left out
+            for picks in draw_picks(
+                model, model.moe_layers, seed=scenario.seed, replica=replica, position=position
+            )
+        ]
         for replica in range(scenario.mesh.dp)
         for position in range(scenario.token.prompt)
     ]

@@ -50,7 +50,7 @@ def dispatch_from(
 ) -> list[Transfer]:
     """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
     low_latency = scenario.plan.dispatch is DispatchMode.LOW_LATENCY
-    hidden = scenario.model.need("hidden", "size a row")
+    hidden = scenario.model.expert_row
     is_ep = scenario.plan.contract is Contract.EP
     size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low_latency and is_ep)
     if not is_ep:
@@ -100,7 +100,7 @@ def combine(scenario: Scenario, where: Where, known: Known | None = None) -> Hop
 
 def combine_to(scenario: Scenario, where: Where, source: int, known: Known | None = None) -> list[Transfer]:
     """Transfers that bring one source rank's copy its results."""
-    size = scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.combine]
+    size = scenario.model.expert_row * BYTES[scenario.dtype.combine]
     if scenario.plan.contract is not Contract.EP:
         return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]
     if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
