@@ -13,6 +13,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 
 from app.pages import PAGES, Builder, Payload
 from app.query.address import bare_scenario_of
+from app.query.refusal import refusal
 from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
@@ -71,9 +72,7 @@ def _answer(build: Builder) -> Callable[[], flask.Response]:
 
 def error_payload(error: ConfigError) -> Payload:
     """An error as its parts, and as the sentence that joins them."""
-    return {
-        "error": {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)},
-    }
+    return {"error": refusal(error)}
 
 
 def trip_payload(query: dict[str, str]) -> Payload:

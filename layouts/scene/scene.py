@@ -90,7 +90,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All domains in order; ``size`` is the GPUs that a domain has room for, ``stages`` each stage's layers."""
+    """All domains in order; ``size`` is the GPUs that a domain has room for, ``stages`` are their layers."""
 
     size: int
     domains: tuple[Domain, ...]

@@ -34,9 +34,9 @@ export function layOut(lines, columns, needs, frame, level) {
   return place(lines, columns, chosen, frame);
 }
 
-// Rows that close keep more of the map in sight than folds: for that, boxes may be a little lower.
+// Boxes may be a little lower before more rows close, and before closed ones fold.
 function fits({ short, sizes, plan }) {
-  return short <= 0 || (plan.closes && sizes.box >= BOX.tolerable);
+  return short <= 0 || (plan.lenient && sizes.box >= BOX.tolerable);
 }
 
 // A plan that folds keeps as many closed rows beside the open ones as there is room for.
@@ -69,10 +69,10 @@ function plansOf(lines, { hop, layer, opened }, level) {
     ];
   }
   return [
-    { open: new Set(all), busy: new Set([...all, ...layer.busy]), fold: false },
-    { open: open(layer), busy: layer.busy, fold: false, closes: true },
+    { open: new Set(all), busy: new Set([...all, ...layer.busy]), fold: false, lenient: true },
+    { open: open(layer), busy: layer.busy, fold: false, lenient: true },
     { open: open(layer), busy: layer.busy, fold: true },
-    { open: open(hop), busy: hop.busy, fold: false, closes: true },
+    { open: open(hop), busy: hop.busy, fold: false, lenient: true },
     { open: open(hop), busy: hop.busy, fold: true },
   ];
 }

@@ -30,6 +30,14 @@ export function tripQuestion({ tokens, world_size, crossings_by_axis }) {
   return who + ", " + gpus + ", " + (crossings ? slow : "no slow crossing");
 }
 
+// The mesh in one sentence, for a hop that needs so many of its GPUs.
+export function meshQuestion({ world_size }, needed) {
+  const all = world_size.toLocaleString("en") + (world_size === 1 ? " GPU" : " GPUs");
+  return needed
+    ? all + ", and this hop needs " + needed.toLocaleString("en")
+    : all + ", and this hop moves nothing";
+}
+
 export function tripPromise({ tokens, token }) {
   if (tokens) return "Watch where they travel together, and who meets whom.";
   return (

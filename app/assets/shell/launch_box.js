@@ -99,7 +99,7 @@ async function send(box, path, name, body) {
 
 function refuse(box, text) {
   box.page.read.replaceChildren(alertBox([make("h2", { text: "This is not read" }), make("p", { text })]));
-  box.page.refused?.();
+  box.page.unread?.();
 }
 
 function showFile(box, found, name) {
