@@ -237,11 +237,11 @@ function fitMovers(map) {
   );
   const view = map.sight.view();
   map.movers.setAttribute("viewBox", `${area.x} ${area.y} ${area.width} ${area.height}`);
+  const scale = map.size.width / view.width;
   Object.assign(map.movers.style, {
-    left: (100 * (area.x - view.x)) / view.width + "%",
-    top: (100 * (area.y - view.y)) / view.height + "%",
-    width: (100 * area.width) / view.width + "%",
-    height: (100 * area.height) / view.height + "%",
+    transform: `translate(${(area.x - view.x) * scale}px, ${(area.y - view.y) * scale}px)`,
+    width: area.width * scale + "px",
+    height: area.height * scale + "px",
   });
 }
 

@@ -107,7 +107,18 @@ function place(map, rider, passed, sums) {
     caption.element.classList.remove("waiting");
     ride(map, caption, rider, point);
   }
-  if (share === 1 && !rider.arrived) arrive(rider, sums);
+  if (share === 1 && !rider.arrived) arrive(map, rider, sums);
+}
+
+function stand(map, { move, mark }) {
+  const box = map.layout.boxes.get(move.dst);
+  if (map.scene.tokens || !box) return;
+  const { x, y, radius } = dotPlace(box);
+  const passes = map.scene.hops[map.index].marks.relays.includes(move.dst);
+  const own = passes ? makeSvg("circle", { class: "dot relay", r: radius }) : mark.cloneNode(true);
+  own.style.visibility = "visible";
+  own.setAttribute("transform", `translate(${x} ${y})`);
+  map.dots.append(own);
 }
 
 function put(mark, { path, length }, share) {
@@ -127,10 +138,14 @@ function ride(map, caption, { path, length }, point) {
   caption.element.setAttribute("transform", `translate(${(x - caption.x).toFixed(1)} 0)`);
 }
 
-function arrive(rider, sums) {
+// What arrives is added where it is summed, and else stands there until the hop is over.
+function arrive(map, rider, sums) {
   rider.arrived = true;
   const sum = sums.get(rider.move.dst);
-  if (!sum || !isSum(rider.move)) return;
+  if (!sum || !isSum(rider.move)) {
+    stand(map, rider);
+    return;
+  }
   sum.arrived += 1;
   const share = (sum.own + sum.arrived) / sum.total;
   sum.mark.lastChild.setAttribute("d", sectorPath(sum.x, sum.y, sum.radius, share));

@@ -11,8 +11,9 @@ import { createStrip } from "./strip.js";
 import { createTokenTable } from "./token_table.js";
 
 // `scene` is what `readScene` gives. Options: `hop` and `speed` to start with; `gpus`, the map's handlers;
-// `fitted` for a map as high as the page makes it; `onHop(hop, player)` after each change; `onRest()` when it
-// pauses; `tripOf(token)`, a token's own address; `numbers(hop)`, what a hop does to real arrays.
+// `fitted` for a map as high as the page makes it; `onHop(hop, player)` after each change; `onPlay(playing)` when
+// it starts and stops; `onRest()` when it pauses; `tripOf(token)`, a token's own address; `numbers(hop)`, what a
+// hop does to real arrays.
 export function createPlayer(scene, options) {
   const player = {
     scene,
@@ -131,6 +132,7 @@ function toggle(player) {
 function playTo(player, until, done) {
   player.playing = true;
   player.controls.playing(true);
+  player.options.onPlay?.(true);
   run(player, until, done);
 }
 
@@ -151,6 +153,7 @@ function pause(player) {
   if (!player.playing) return;
   player.playing = false;
   player.controls.playing(false);
+  player.options.onPlay?.(false);
   player.options.onRest?.();
 }
 

@@ -12,13 +12,8 @@ export function firstScreen(page) {
   page.picker = make("div", { class: "picker" });
   page.read = make("section", { class: "launch-read", "aria-label": "What was read" });
   page.invite = make("p", { class: "invite", role: "status" });
-  const yours = make("div", { class: "yours", id: "yours" }, [
-    launchBox(page),
-    page.picker,
-    page.invite,
-    page.read,
-  ]);
-  return make("div", { class: "first" }, [openButton(), page.question, yours]);
+  page.yours = make("div", { class: "yours", id: "yours" }, [launchBox(page), page.picker, page.read]);
+  return make("div", { class: "first" }, [openButton(), page.question, page.yours, page.invite]);
 }
 
 // On a phone the box is behind a button of the header's line.

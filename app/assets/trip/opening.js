@@ -4,6 +4,7 @@ import { isStill } from "../player/player.js";
 
 const KEY = "tokentrip-played";
 const WAIT_MS = 700;
+const INVITED_MS = 12_000;
 const INVITATION = "Now yours: paste what launches your mesh, or pick one.";
 const STOPS = ["pointerdown", "keydown", "wheel", "touchstart"];
 
@@ -15,7 +16,10 @@ export function playFirstLayer(page, scene) {
   remember();
   const invite = () => {
     page.invite.textContent = INVITATION;
-    page.invite.closest(".yours").classList.add("invited");
+    page.yours.classList.add("invited");
+    setTimeout(() => {
+      page.invite.textContent = "";
+    }, INVITED_MS);
   };
   const timer = setTimeout(() => page.player.playTo(last, invite), WAIT_MS);
   const stop = () => {

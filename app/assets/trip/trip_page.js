@@ -43,6 +43,8 @@ export function tripPage(frame) {
   page.reset = (query) => startOver(page, query);
   page.change = (changes, keepHop) => change(page, changes, keepHop);
   page.reroute = (layer, changes) => reroute(page, layer, changes);
+  // A launch that is not read leaves no other mesh standing as if it were its own.
+  page.unread = () => page.body.classList.add("stale");
   page.save = () => save(page);
   page.asked = () => askedQuery(page);
   frame.classList.add("playing-page");

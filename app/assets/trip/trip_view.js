@@ -28,6 +28,8 @@ export function showTripView(page, scene, body, options, aside = []) {
       view: () => bar?.show(),
       climb: () => bar.climb(),
     },
+    // Nobody answers while it plays: the question would only jump about.
+    onPlay: (playing) => page.predict.element.classList.toggle("away", playing),
     numbers: (hop) => hopNumbers(page, hop),
     onHop: (hop, player) => {
       page.predict.show(scene.hops[hop.index + 1]);
