@@ -102,7 +102,10 @@ def test_figures_stated_by_hand_are_saved() -> None:
         ({"bf16_flops": -1}, r"cluster\.bf16_flops=-1 must be"),
         ({"fp8_flops": True}, r"cluster\.fp8_flops=True must be"),
         ({"hbm_bytes_per_s": float("inf")}, r"cluster\.hbm_bytes_per_s=inf must be"),
-        ({"hardware": "mi300x"}, r"cluster\.nvlink_bytes_per_s=None is .*--set cluster\.nvlink_bytes_per_s="),
+        (
+            {"hardware": "mi300x", "nodes_per_island": 1, "gpus_per_node": 1},
+            r"cluster\.ib_bytes_per_s=None is .*--set cluster\.ib_bytes_per_s=",
+        ),
     ],
 )
 def test_bad_figures_name_their_key(cluster: dict[str, object], said: str) -> None:
@@ -112,8 +115,9 @@ def test_bad_figures_name_their_key(cluster: dict[str, object], said: str) -> No
 
 def test_links_that_no_source_states_are_stated_by_hand() -> None:
     """InfiniBand is asked for only where ranks are on several domains."""
-    found = cluster_of(hardware="mi300x", nvlink_bytes_per_s=448e9)
-    assert (found.nvlink.bytes_per_s, found.nvlink_domains) == (448e9, 1)
+    found = cluster_of(hardware="mi300x", nvlink_bytes_per_s=64e9)
+    assert (found.nvlink.bytes_per_s, found.nvlink_domains) == (64e9, 1)
+    assert cluster_of(hardware="mi300x").nvlink.bytes_per_s == 448e9
     with pytest.raises(ConfigError, match=r"cluster\.ib_bytes_per_s=None is needed to lay out the cluster's"):
         cluster_of(hardware="gb300-nvl72", nodes_per_island=1)
 
@@ -128,9 +132,9 @@ def test_an_nvl72_island_is_18_nodes() -> None:
     [
         ("h800", "fp8_flops"),
         ("mi350x", "bf16_flops"),
-        ("tpu-v7", "hbm_bytes_per_s"),
+        ("tpu-v7", "ib_bytes_per_s"),
         ("l40s", "ib_bytes_per_s"),
-        ("mi300x", "nvlink_bytes_per_s"),
+        ("mi300x", "fp4_flops"),
         ("gb300-nvl72", "ib_bytes_per_s"),
     ],
 )

@@ -60,7 +60,13 @@ class _Given:
 @click.option("--framework-version", "version", help="Version, where the layout changed with it (1.1.0).")
 @click.option("--model", help="config.json, or the name of a model that ships: places experts, checks heads.")
 @click.option("--file", type=click.Path(path_type=Path), help="The framework's own file, beside its flags.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable that nothing sets.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable that nothing sets, or cluster.hbm_bytes=80e9.",
+)
 @click.option("--role", help="Of several meshes, the one to show and save (prefill, actor).")
 @click.option("--save", type=click.Path(path_type=Path), help="Write the scenario here (.toml or .json).")
 @click.option("--strict", is_flag=True, help="Refuse flags that are not known or not modelled.")
@@ -101,10 +107,13 @@ def from_command(
     if listing:
         click.echo(_list())
         return
-    launch, tables = _read(given, context.meta.get("tokentrip.launch", ()), file, _settings(settings))
+    cluster = [pair for pair in settings if pair.startswith("cluster.")]
+    variables = _settings([pair for pair in settings if pair not in cluster])
+    launch, tables = _read(given, context.meta.get("tokentrip.launch", ()), file, variables)
     from app.commands.common.model_source import read_model
 
-    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables, hardware)
+    figures = _figures(cluster)
+    asked = Asked(gpus, gpus_per_node, version, read_model(model), strict, tables, hardware, figures)
     meshes = _of_role(meshes_of(launch, asked), role)
     if save is not None:
         _save(save, _only(meshes).layout.scenario)
@@ -132,6 +141,25 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
         if not equals or not (name.isidentifier() or name.isdecimal()):
             raise ConfigError("--set", pair, "must be NAME=VALUE", "try --set NNODES=4")
         found[name] = value
+    return found
+
+
+def _figures(pairs: Sequence[str]) -> dict[str, object]:
+    """Figures of a GPU or a link that ``--set cluster.KEY=VALUE`` states."""
+    from tracer.errors import nearest
+    from tracer.mesh.hardware import GPU_FIGURES
+
+    known = (*GPU_FIGURES, "nvlink_bytes_per_s", "nvlink_latency_s", "ib_bytes_per_s", "ib_latency_s")
+    found: dict[str, object] = {}
+    for pair in pairs:
+        key, _, text = pair.removeprefix("cluster.").partition("=")
+        if key not in known:
+            raise ConfigError("--set", pair, "is no figure of a GPU or a link", nearest(key, list(known)))
+        try:
+            found[key] = float(text)
+        except ValueError as error:
+            rule = "must be a number"
+            raise ConfigError(f"cluster.{key}", text, rule, f"write --set cluster.{key}=50e9") from error
     return found
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import expert_label, stage_layers_text
 from layouts.scene.scene import Band, Fold, GpuBox, Line, Rail
+from tracer.mesh.axes import Axis
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -95,7 +96,7 @@ def tint_of(scenario: Scenario, rank: int) -> int:
     Colours that come again and again would say that replicas belong together, which they do not.
     """
     mesh = scenario.mesh
-    replica = mesh.dense.coordinate(rank, "dp")
+    replica = mesh.dense.coordinate(rank, Axis.DP)
     if mesh.dp == 1:
         return TINTS
     if mesh.dp <= TINTS:
@@ -198,7 +199,7 @@ class _Walker:
             BOX_WIDTH,
             self.box_height,
             mesh.stage_of(rank),
-            mesh.dense.coordinate(rank, "dp"),
+            mesh.dense.coordinate(rank, Axis.DP),
             tint_of(self.scenario, rank),
             expert_label(self.scenario, rank),
         )

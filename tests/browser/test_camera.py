@@ -168,7 +168,7 @@ def test_levels_and_closed_rows_open_by_a_click(page: Page, explorer_url: str) -
     expect(page.locator(".gpu[data-rank='32']")).to_have_count(0)
     page.get_by_role("button", name="GPU", exact=True).click()
     expect(page.locator(".gpu-card h2")).to_have_text("GPU 11")
-    expect(page.locator(".gpu-card .own-moves")).to_contain_text("481")
+    expect(page.locator(".gpu-card .own-moves")).to_contain_text("922 of the token")
 
 
 def test_an_opened_gpu_shows_its_slice_of_the_arrays(page: Page, explorer_url: str) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from frameworks.case_flags import read
 
+from app.commands.from_ import from_command
+from tracer.batch.census.take import take_census
+from tracer.batch.picks.draws import DrawnPicks
 from tracer.errors import ConfigError
-from tracer.frameworks import from_flags
+from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.layout import Layout
 from tracer.memory.fits import check_fits
 from tracer.memory.residency import residency_of
 from tracer.model.configs.presets import model_preset
 from tracer.model.spec import ModelSpec
+from tracer.scenario.files import load_scenario
 from tracer.scenario.scenario import Scenario
 from tracer.traffic.moe import dispatched_rows
 from tracer.trip.trip import take_trip
@@ -312,6 +319,40 @@ def test_sglang_scatters_tokens_over_attention_tp_before_dispatch(backend: str) 
     assert alone.scenario.plan.sp == "off"
 
 
+def test_sglang_census_counts_each_row_once() -> None:
+    """2,048 tokens, 58 layers, 8 picks: 0.95 M, and not 16 times as many."""
+    pytest.importorskip("numba")
+    scenario = from_flags(
+        "sglang", "--tp 16 --moe-a2a-backend deepep", model=model_preset("deepseek-v3")
+    ).scenario
+    assert isinstance(scenario, Scenario)
+    assert take_census(scenario, DrawnPicks.of_model(scenario.model, 2048)).picks == 2048 * 58 * 8 == 950_272
+
+
+def test_figures_that_hardware_lacks_are_stated_at_the_command_line(tmp_path: Path) -> None:
+    line = ["--hardware", "h20", "--model", "deepseek-v2-lite", "--save", str(tmp_path / "s.toml")]
+    launch = ["--", "vllm", "serve", "deepseek-ai/DeepSeek-V2-Lite", "-tp", "8", "-dp", "4"]
+    refused = CliRunner().invoke(from_command, [*line, *launch])
+    assert "--set cluster.ib_bytes_per_s=" in str(refused.exception)
+    stated = ["--set", "cluster.ib_bytes_per_s=50e9", "--set", "cluster.hbm_bytes=141e9"]
+    done = CliRunner().invoke(from_command, [*line, *stated, *launch])
+    assert done.exit_code == 0, done.output
+    cluster = load_scenario(tmp_path / "s.toml").cluster
+    assert (cluster.ib.bytes_per_s, cluster.figures.hbm_bytes) == (50e9, 141_000_000_000)
+    for wrong, said in (
+        ("cluster.hbm=1", "did you mean 'hbm_bytes'"),
+        ("cluster.hbm_bytes=x", "must be a number"),
+    ):
+        failed = CliRunner().invoke(from_command, [*line, "--set", wrong, *launch])
+        assert said in str(failed.exception)
+
+
+@pytest.mark.parametrize("name", ["mi300x", "mi325x", "mi350x", "h20", "b300", "l40s", "tpu-v6e", "tpu-v7"])
+def test_one_node_of_new_hardware_is_read(name: str) -> None:
+    layout = from_flags("vllm", "-tp 4", model=model_preset("deepseek-v2-lite"), hardware=name)
+    assert layout.scenario.cluster.hardware == name
+
+
 def test_a_rack_that_nvlink_joins_is_one_domain() -> None:
     """EP64 on an NVL72 rack leaves 16 nodes and no NVLink domain; on H100 nodes it leaves 8."""
     flags = "-dp 64 --enable-expert-parallel"
@@ -345,12 +386,35 @@ def block_fp8(**sizes: int) -> ModelSpec:
             {"expert_hidden": 1536, "shared_hidden": 1536},
             r"= 192 is not divisible by weight",
         ),
-        ("vllm", "-tp 32", {}, r"= 576 is not divisible by weight quantization block_n = 128 .*18432"),
+        (
+            "vllm",
+            "-tp 8",
+            {"expert_hidden": 1536, "shared_hidden": 2048},
+            r"gate's and up's weight = 192 is not .*blocks of 64 for its Triton kernels alone",
+        ),
+        (
+            "vllm",
+            "-tp 32",
+            {},
+            r"Weight input_size_per_partition = 576 is not divisible by weight quantization block_k = 128",
+        ),
         (
             "sglang",
             "--tp 32",
             {},
-            r"= 576 is not divisible by weight quantization block_n = 128 .*18432",
+            r"Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128",
+        ),
+        (
+            "vllm",
+            "-tp 128",
+            {},
+            r"Weight output_partition_size = 192 is not divisible .*block_n = 128\. \(attention, q_b\)",
+        ),
+        (
+            "sglang",
+            "--tp 64 --attn-dp-size 64 --ep 64 --moe-a2a-backend deepep --moe-dense-tp-size 1",
+            {"shared_hidden": 2000},
+            r"= 2000 is not divisible .*\(shared, gate\)",
         ),
         ("sglang", "--tp 32 --ep 32", {}, r"= 576 is not divisible"),
     ],
@@ -360,8 +424,23 @@ def test_slices_that_cut_an_fp8_block_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         from_flags(name, flags, model=block_fp8(**sizes))
-    plain = dict.fromkeys(("weights", "dense_weights", "shared_weights", "expert_weights"), "bf16")
+    plain = dict.fromkeys(
+        ("weights", "attention_weights", "dense_weights", "shared_weights", "expert_weights"), "bf16"
+    )
     from_flags(name, flags, model=replace(block_fp8(**sizes), **plain))
+
+
+def test_projections_that_are_one_layer_may_differ_in_vllm_and_not_in_sglang() -> None:
+    model = replace(
+        model_preset("llama-3.1-8b"), weights="fp8_block128", kv_heads=4, head_dim=64, v_head_dim=64
+    )
+    from_flags("vllm", "-tp 4", model=model)
+    with pytest.raises(ConfigError, match=r"output_partition_size = 64 is not divisible .*\(attention, k\)"):
+        from_flags("sglang", "--tp 4", model=model)
+    with pytest.raises(
+        ConfigError, match=r"input_size_per_partition = 64 is not divisible .*\(attention, o\)"
+    ):
+        from_flags("vllm", "-tp 32", model=model)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +458,7 @@ def test_slices_of_whole_fp8_blocks_are_accepted(name: str, flags: str) -> None:
 
 
 def test_trtllm_load_balancer_slots() -> None:
-    """288 slots at EP32: 9 experts a GPU, its own 8 and the first of the next rank's."""
+    """288 slots at EP32: 9 experts per GPU, its own 8 and the first of the next rank's."""
     model = model_preset("deepseek-v3")
     config = json.dumps({"load_balancer": {"num_slots": 288}})
     words = ["--tp_size", "32", "--ep_size", "32", "--enable_attention_dp", "--moe_config", config]
@@ -416,6 +495,101 @@ def test_trtllm_load_balancer_that_is_not_read_is_said() -> None:
     words = ["--tp_size", "8", "--ep_size", "8", "--moe_config"]
     file = from_flags("trtllm", [*words, '{"load_balancer": "lb.yaml"}'], model=moe(8))
     assert "load_balancer_not_read" in [note.code for note in file.warnings]
-    table = '{"load_balancer": {"num_slots": 16, "initial_global_assignments": {"0": [0]}}}'
-    by_layer = from_flags("trtllm", [*words, table], model=moe(8))
-    assert "assignments_not_read" in [note.code for note in by_layer.warnings]
+
+
+def test_trtllm_assignments_place_experts_layer_by_layer() -> None:
+    """Layer 3 (from 0) starts from its own table, the others from the balancer's default."""
+    model = model_preset("deepseek-v3")
+    table = [*range(256), *[7] * 32]
+    words = ["--tp_size", "32", "--ep_size", "32", "--moe_config"]
+
+    def read(assignments: object) -> Layout:
+        balancer = {"num_slots": 288, "initial_global_assignments": assignments}
+        return from_flags("trtllm", [*words, json.dumps({"load_balancer": balancer})], model=model)
+
+    scenario = read({"3": table}).scenario
+    assert isinstance(scenario, Scenario)
+    assert scenario.placement_of(4).slots == tuple(table)
+    assert scenario.placement_of(4).ep_ranks_of(7) == (0, *[28] * 5, *[29] * 9, *[30] * 9, *[31] * 9)
+    assert scenario.placement_of(5).slots_on(0) == 9
+    assert scenario.placement_of(5).experts_of(0) == tuple(range(9))
+    for wrong, said in (
+        ({"0": table}, r"assignments\.0='0' names a layer without experts"),
+        ({"3": table[:5]}, "must list the expert of each of num_slots = 288 slots"),
+        ({"3": [0] * 288}, "must hold every expert; 1 has none"),
+        ({"3": [999] * 288}, "must be an expert from 0 to 255"),
+        ([1], "must be a table of layers"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            read(wrong)
+
+
+def test_torchtitan_cuts_experts_over_tp_without_ep() -> None:
+    layout = from_flags("torchtitan", "--parallelism.tensor_parallel_degree 4", gpus=8, model=moe(8))
+    scenario = layout.scenario
+    assert (scenario.mesh.etp, scenario.mesh.ep, scenario.mesh.edp) == (4, 1, 2)
+    assert (scenario.plan.contract, scenario.plan.shared_tp) == ("tp", "whole")
+    deep = from_flags("torchtitan", "--parallelism.tensor_parallel_degree 4", gpus=8,
+                      model=model_preset("deepseek-v2-lite"))  # fmt: skip
+    assert deep.scenario.plan.shared_tp == "merged"
+    assert "shared_scatter_not_counted" in [note.code for note in deep.warnings]
+
+
+@pytest.mark.parametrize(("schedule", "second"), [("Interleaved1F1B", 16), ("ZBVZeroBubble", 26)])
+def test_torchtitan_module_names_give_the_chunks(schedule: str, second: int) -> None:
+    cuts = (0, 6, 16, 26, 32)
+    parts = [[f"layers.{i}" for i in range(*pair)] for pair in pairwise(cuts)]
+    parts[0].insert(0, "tok_embeddings")
+    parts[3] += ["norm", "output"]
+    words = [
+        "--parallelism.pipeline_parallel_degree",
+        "2",
+        "--parallelism.pipeline_parallel_schedule",
+        schedule,
+    ]
+    named = "--parallelism.module_fqns_per_model_part"
+
+    def read(listed: object) -> Layout:
+        return from_flags(
+            "torchtitan", [*words, named, json.dumps(listed)], gpus=8, model=model_preset("llama-3.1-8b")
+        )
+
+    scenario = read(parts).scenario
+    assert (scenario.plan.chunks, scenario.plan.chunk_layers) == (2, (6, 10, 10, 6))
+    assert isinstance(scenario, Scenario)
+    assert scenario.layers_of(0)[6] == second + 1
+    for wrong, said in (
+        (parts[:3], "num_stages 3 must be evenly divisible by pp_degree 2"),
+        (parts[::-1], r"they must be layers\.0 to layers\.31 in order"),
+        ([["layers.0"], 5], "must be a list of lists of names"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            read(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("Qwen/Qwen3-235B-A22B-FP8", "fp8"),
+        ("RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8-dynamic", "fp8"),
+        ("hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "int4_zero_g128"),
+        ("Qwen/Qwen3-235B-A22B-GPTQ-Int4", "int4_zero_g128"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", None),
+        ("nvidia/Llama-3.1-405B-Instruct-NVFP4", "nvfp4"),
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "nf4"),
+        ("deepseek-ai/DeepSeek-V3-bf16", "bf16"),
+        ("QuantTrio/DeepSeek-V3-AWQ", None),
+        ("nvidia/Llama-3.1-8B-FP8-INT4", None),
+    ],
+)
+def test_a_name_that_says_how_weights_are_stored_is_believed_and_said(name: str, stored: str | None) -> None:
+    """What cannot be told, as a model in FP8 made AWQ, keeps the sizes and says what it lacks."""
+    layout = from_line(f"vllm serve {name} -tp 8")
+    codes = [note.code for note in layout.warnings]
+    if stored is None:
+        assert "not_modelled" in codes or "model_unknown" in codes
+        return
+    assert "format_of_name" in codes
+    assert "not_modelled" not in codes
+    assert isinstance(layout.scenario, Scenario)
+    assert layout.scenario.model.attention_weights == stored

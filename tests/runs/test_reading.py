@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from tests.runs.made import DATA, dump, write
+from tracer.batch.picks.safe_pickle import RefusedPickle, load_head, loads
 from tracer.errors import ConfigError
 from tracer.runs.reading.files import read_run
 from tracer.runs.reading.json_stream import RefusedJson, pieces
 from tracer.runs.reading.recording import OpKind, Recording, Source
-from tracer.runs.reading.safe_pickle import RefusedPickle, load_head, loads
 
 GATHER = ("1", "_all_gather_base", [8, 64], [16, 64])
 

@@ -8,13 +8,15 @@ with one group and one node. Ties follow a stable sort.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracer.errors import ConfigError, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -40,6 +42,11 @@ class Replication:
         """max/mean of the GPUs' loads, ``[layers]``."""
         found: Floats = self.gpu_load.max(1) / self.gpu_load.mean(1)
         return found
+
+    def placement(self, layers: Sequence[int]) -> dict[str, Any]:
+        """The slot tables as a scenario file takes them; the first layer's serves any other."""
+        by_layer = {str(layer): row.tolist() for layer, row in zip(layers, self.slots, strict=True)}
+        return {"kind": "table", "slots": self.slots[0].tolist(), "slots_by_layer": by_layer}
 
 
 def check_slots(slots: int, layers: int) -> None:

@@ -12,6 +12,7 @@ from tracer.batch.census.run import part_of
 from tracer.batch.census.take import take_census
 from tracer.batch.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.scenario.placement import Placement
 
@@ -42,18 +43,10 @@ class Rebalanced:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; ``placement`` is what a scenario file takes."""
-        layers = self.before.layers
         return {
             "schema": SCHEMA,
             "policy": self.replication.policy,
-            "placement": {
-                "kind": "table",
-                "slots": self.replication.slots[0].tolist(),
-                "slots_by_layer": {
-                    str(layer): row.tolist()
-                    for layer, row in zip(layers, self.replication.slots, strict=True)
-                },
-            },
+            "placement": self.replication.placement(self.before.layers),
             "replicas": self.replication.replicas.tolist(),
             "planned_gpu_load": self.replication.gpu_load.tolist(),
             "planned": {
@@ -103,7 +96,7 @@ def rebalanced(
         loads,
         slots=slots,
         groups=groups or scenario.model.expert_groups or 1,
-        nodes=_nodes(scenario),
+        nodes=nvlink_domains_of_group(scenario),
         gpus=scenario.mesh.ep,
     )
     moved = with_slots(scenario, before.layers, found.slots)
@@ -119,10 +112,10 @@ def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.in
     return scenario.with_(placement=tables[0], layer_placements=by_layer)
 
 
-def _nodes(scenario: Scenario) -> int:
+def nvlink_domains_of_group(scenario: Scenario) -> int:
     """NVLink domains of a dispatch group; its EP ranks must fill one after the other."""
     ranks = scenario.mesh.groups("dispatch")[0]
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    eps = scenario.mesh.coordinates_of(ranks)[Axis.EP]
     nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
     nodes = len(np.unique(nvlink_domains))
     if len(np.flatnonzero(np.diff(nvlink_domains))) != nodes - 1 or scenario.mesh.ep % nodes:

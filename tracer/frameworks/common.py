@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.frameworks.notes import Note, Refusal
-from tracer.model.parameters import part_format
-from tracer.model.weight_format import FP8_BLOCK, WeightFormat
-from tracer.model.weights import WeightPart
 from tracer.scenario.placement import Placement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tracer.frameworks.axis_groups import AxisGroups
     from tracer.frameworks.settings import Request
 
@@ -46,35 +41,6 @@ def sharded_weights(shards: int, copies: int, *, keep: bool = False) -> dict[str
     if copies == 1:
         return {"weight_shard": "fsdp"} | kept
     return {"weight_shard": "hsdp", "weight_shard_size": shards} | kept
-
-
-def check_fp8_blocks(request: Request, dest: str, slices: Iterable[tuple[WeightPart, int]]) -> None:
-    """Refuse slices of block-FP8 FFNs that cut a block of 128, in the words of vLLM and SGLang.
-
-    ``slices`` are (part of the model, ranks that its inner width is cut over).
-
-    Sources: ``vllm/model_executor/layers/quantization/fp8.py`` and ``utils/fp8_utils.py``
-    (validate_fp8_block_shape), ``sglang/srt/layers/quantization/fp8.py``.
-    """
-    model = request.model
-    if model is None:
-        return
-    for part, parts in slices:
-        width = getattr(model, f"{part}_hidden".replace("experts_", "expert_"))
-        if parts == 1 or not width or part_format(model, part) is not WeightFormat.FP8_BLOCK128:
-            continue
-        each = width // parts if width % parts == 0 else width / parts
-        if width % (parts * FP8_BLOCK):
-            named = (
-                "The output_size of gate's and up's weight"
-                if part is WeightPart.EXPERTS
-                else "Weight output_partition_size"
-            )
-            raise Refusal(
-                dest,
-                f"{named} = {each} is not divisible by weight quantization block_n = {FP8_BLOCK} "
-                f"({part}: {width} / {parts})",
-            )
 
 
 def linear(

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     INTS = "ints"
     TEXT = "text"
     JSON = "json"
+    LISTS = "lists"
     SWITCH = "switch"
     ON_OFF = "on_off"
     FILE = "file"
@@ -57,7 +58,7 @@ class Flag:
     @property
     def takes_value(self) -> bool:
         """Whether the next word is always the value."""
-        return self.kind in (Kind.INT, Kind.TEXT, Kind.JSON)
+        return self.kind in (Kind.INT, Kind.TEXT, Kind.JSON, Kind.LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ def convert(flag: Flag, value: object) -> object:
         return tuple(_whole(flag, item) for item in items)
     if flag.kind is Kind.JSON:
         return _table(flag, value)
+    if flag.kind is Kind.LISTS:
+        return _lists(flag, value)
     if flag.kind in (Kind.TEXT, Kind.FILE):
         return _word(flag, value)
     return _truth(flag, value)
@@ -144,6 +147,24 @@ def _table(flag: Flag, value: object) -> dict[str, object]:
     if not isinstance(table, dict):
         raise ConfigError(flag.name, value, "must be a JSON object", f"try {flag.name} '{{}}'")
     return {str(key): item for key, item in table.items()}
+
+
+def _lists(flag: Flag, value: object) -> tuple[tuple[str, ...], ...]:
+    """A list of lists of words; Python's quotes are read as JSON's."""
+    import json
+
+    lists = value
+    if isinstance(value, str):
+        try:
+            lists = json.loads(value.replace("'", '"'))
+        except (ValueError, RecursionError):
+            lists = None
+    inner: list[Any] = lists if isinstance(lists, list) else [None]
+    if not all(isinstance(each, list) and all(isinstance(word, str) for word in each) for each in inner):
+        raise ConfigError(flag.name, value, "must be a list of lists of names", "write [['a'], ['b', 'c']]")
+    if sum(map(len, inner)) > MAX_ITEMS:
+        raise ConfigError(flag.name, f"{len(inner)} lists", f"hold more than {MAX_ITEMS} names", "give fewer")
+    return tuple(tuple(each) for each in inner)
 
 
 def _word(flag: Flag, value: object) -> str:

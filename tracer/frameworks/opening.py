@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import MAX_SIZE, ConfigError, whole_number
@@ -55,6 +55,7 @@ class Asked:
     strict: bool = False
     file: Mapping[str, object] | None = None
     hardware: str | None = None
+    cluster: Mapping[str, object] = field(default_factory=dict)
 
 
 def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
@@ -96,6 +97,7 @@ def from_flags(
     file: Mapping[str, object] | None = None,
     settings: Mapping[str, str] | None = None,
     hardware: str | None = None,
+    cluster: Mapping[str, object] | None = None,
 ) -> Layout:
     """The layout that a framework makes of launch flags.
 
@@ -105,7 +107,8 @@ def from_flags(
     flags override (TensorRT-LLM's overrides its flags). ``strict`` refuses flags that are not in the
     framework's table. ``settings`` give variables that the line takes and does not set. Where a launch
     has several meshes this is the first, with a warning; :func:`meshes_of` gives all. ``hardware`` names GPUs
-    that ship: how many a node has, and how far NVLink reaches (72 GPUs on NVL72).
+    that ship: how many a node has, and how far NVLink reaches (72 GPUs on NVL72); ``cluster`` states figures
+    of theirs, as a scenario's cluster does.
 
     >>> layout = from_flags("vllm", "-tp 2 -pp 2 -dp 2 --enable-expert-parallel", gpus=8)
     >>> layout.framework_groups["ep"]
@@ -115,7 +118,8 @@ def from_flags(
         ConfigError: as :func:`meshes_of`.
     """
     launch = read_launch(argv, framework=name, settings=settings)
-    return _first(meshes_of(launch, Asked(gpus, gpus_per_node, version, model, strict, file, hardware)))
+    asked = Asked(gpus, gpus_per_node, version, model, strict, file, hardware, cluster or {})
+    return _first(meshes_of(launch, asked))
 
 
 def from_line(
@@ -170,6 +174,7 @@ def _layout_of(process: Process, asked: Asked) -> Layout:
         model.spec,
         process.env,
         asked.hardware,
+        asked.cluster,
     )
     if per_node is None:
         request = _over_nodes(request, known)
@@ -289,6 +294,7 @@ def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mappi
             "gpus_per_node": request.gpus_per_node,
             "nodes_per_island": request.nodes_per_domain,
             "hardware": request.hardware,
+            **request.cluster,
         },
         "mesh": mesh,
     }
@@ -300,9 +306,13 @@ def _scenario(reading: Reading, request: Request, known: Framework, dtype: Mappi
         tables["model"] = request.model.to_dict()
     if request.model is not None and request.model.experts is not None and reading.placement is not None:
         placement = reading.placement
-        tables["placement"] = {"kind": placement.kind, "remainder": placement.remainder} | (
-            {} if placement.slots is None else {"slots": list(placement.slots)}
-        )
+        by_layer = {str(layer): list(own.slots or ()) for layer, own in reading.layer_placements}
+        tables["placement"] = {
+            "kind": placement.kind,
+            "remainder": placement.remainder,
+            **({} if placement.slots is None else {"slots": list(placement.slots)}),
+            **({"slots_by_layer": by_layer} if by_layer else {}),
+        }
     if mesh.get("shared_tp") != "merged":
         return BareScenario.from_dict(tables)
     # Where our groups have no reduction over TP to join, the same slices are summed by a hop of their own.

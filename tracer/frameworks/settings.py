@@ -67,6 +67,11 @@ class Settings:
         value = self.get(dest)
         return tuple(item for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
 
+    def lists(self, dest: str) -> tuple[tuple[str, ...], ...]:
+        """Lists of words; empty where they were not given."""
+        value = self.get(dest)
+        return value if isinstance(value, tuple) else ()
+
     def table(self, dest: str) -> Mapping[str, object]:
         """A JSON object; empty where it was not given."""
         value = self.get(dest)
@@ -98,7 +103,7 @@ class Request:
 
     ``gpus`` is None where neither the caller nor the launch line says how many there are. ``env`` holds
     the environment assignments of the launch line, never the process's own environment. ``hardware`` names
-    the GPUs, where the caller does.
+    the GPUs, where the caller does; ``cluster`` are keys of the scenario's cluster that the caller states.
     """
 
     settings: Settings
@@ -108,6 +113,7 @@ class Request:
     model: ModelSpec | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     hardware: str | None = None
+    cluster: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def nodes_per_domain(self) -> int:
@@ -150,7 +156,8 @@ class Reading:
     ``dense`` and ``expert`` say which of the framework's axes make up ours (pp among the expert ones where
     the framework lays it out twice, as Megatron does); ``groups`` are its own groups under its own names.
     ``plan`` holds keys of a scenario's ``mesh`` table that are not sizes (``sp``, ``contract``, ...);
-    ``placement`` is None while the number of experts is not known.
+    ``placement`` is None while the number of experts is not known; ``layer_placements`` are those of layers,
+    counted from 1, that have one of their own.
     """
 
     dense: View
@@ -159,6 +166,7 @@ class Reading:
     plan: Mapping[str, object] = field(default_factory=dict)
     placement: Placement | None = None
     notes: tuple[Note, ...] = ()
+    layer_placements: tuple[tuple[int, Placement], ...] = ()
 
     @property
     def world_size(self) -> int:

@@ -12,7 +12,8 @@ s, cut into equal runs (SGLang ``eplb/expert_location.py`` init_trivial; vLLM ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -160,12 +161,40 @@ class Placement:
         """Whether some expert stands in more than one slot."""
         return self.slots is not None and len(self.slots) > self.experts
 
+    def doubled(self) -> tuple[tuple[int, int], ...]:
+        """(EP rank, expert) where an expert has two slots or more on one rank, ascending."""
+        if self._ranks is None:
+            return ()
+        return tuple(
+            sorted(
+                (rank, expert)
+                for expert, ranks in self._ranks.items()
+                for rank, slots in Counter(ranks).items()
+                if slots > 1
+            )
+        )
+
     def slots_on(self, ep_rank: int) -> int:
         """Number of expert slots of an EP rank (O(1))."""
         if self.slots is not None:
             return len(self.slots) // self.ep
         share, extra = divmod(self.experts, self.ep)
         return share + (ep_rank < extra)
+
+
+def doubled_text(placements: Iterable[Placement]) -> tuple[str, ...]:
+    """One sentence where slot tables put an expert twice on one GPU, which shares no load; none otherwise.
+
+    >>> doubled_text([Placement.table([0, 0, 1, 2], ep=2, experts=3)])
+    ('slot tables put an expert twice on one GPU, which spreads no load: expert 0 on EP rank 0',)
+    """
+    tables = {id(placement): placement for placement in placements}
+    found = sorted({pair for placement in tables.values() for pair in placement.doubled()})
+    if not found:
+        return ()
+    first = ", ".join(f"expert {expert} on EP rank {rank}" for rank, expert in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return (f"slot tables put an expert twice on one GPU, which spreads no load: {first}{more}",)
 
 
 PLACES = ("end", "each_rank")

@@ -48,6 +48,8 @@ PLAN_KEYS = (
     "chunks",
     "chunk_order",
     "chunk_layers",
+    "state_exchange",
+    "window_exchange",
 )
 _CLUSTER_KEYS = (
     "nodes",
@@ -63,6 +65,7 @@ _CLUSTER_KEYS = (
 )
 TOKEN_KEYS = (
     "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
+    "text",
 )  # fmt: skip
 _PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")

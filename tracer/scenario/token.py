@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from tracer.errors import ConfigError, whole_number
 
+MAX_TEXT = 64
+
 
 class Phase(StrEnum):
     """Whether the token is read, as part of a prompt, or generated."""
@@ -23,7 +25,7 @@ class Token:
     ``draft_head`` (EAGLE, MTP) reads every final row, so nothing of the last layer is dead work.
     In decode the position is the prompt's length or more; new tokens go round the CP ranks from
     ``first_cp``, and this one has ``slot`` among the ``batch`` tokens (None: tp) that its CP rank decodes
-    in a step.
+    in a step. ``text`` is what the token says, where a recording of it does.
 
     Raises:
         ConfigError: naming ``token.<field>``.
@@ -38,6 +40,7 @@ class Token:
     first_cp: int = 0
     slot: int | None = None
     batch: int | None = None
+    text: str | None = None
 
     def __post_init__(self) -> None:
         whole_number("token.prompt", self.prompt)
@@ -47,6 +50,10 @@ class Token:
         for name in ("replica", "position", "gpu", "slot"):
             if getattr(self, name) is not None:
                 whole_number(f"token.{name}", getattr(self, name), at_least=0)
+        text: object = self.text
+        if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT):
+            rule = f"must be text of at most {MAX_TEXT} letters"
+            raise ConfigError("token.text", str(text)[:MAX_TEXT], rule, "shorten it")
         for name in ("prompt_logprobs", "draft_head"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"token.{name}", getattr(self, name), "must be true or false", "try false")

@@ -43,7 +43,7 @@ def tables_of(
         },
         "placement": None if placed is None else _placement_table(placed),
         "dtype": {key: _plain(getattr(deployment.dtype, key)) for key in DTYPE_KEYS},
-        "token": {key: getattr(token, key) for key in TOKEN_KEYS},
+        "token": {key: getattr(token, key) for key in TOKEN_KEYS if key != "text" or token.text is not None},
         "picks": {str(layer): list(experts) for layer, experts in picks},
     }
 

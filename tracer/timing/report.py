@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tracer.display import exact_sum, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
 from tracer.mesh.hardware import GPU_FIGURES, Hardware, hardware_preset
@@ -94,11 +92,11 @@ class TimeReport:
             },
             "decode_pipeline": decode
             and {
-                "stages": decode.start.shape[1],
-                "groups": decode.start.shape[2],
+                "stages": decode.shape[1],
+                "groups": decode.shape[2],
                 "seconds_per_token": decode.seconds_per_token,
                 "bubble": decode.bubble,
-                "bubble_steady": decode_bubble(*decode.start.shape[1:]),
+                "bubble_steady": decode_bubble(*decode.shape[1:]),
             },
             "choice": choice
             and {
@@ -246,7 +244,7 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
     if not all(chunk.layers for chunk in chunks):
         missing.append("pipeline: a chunk without layers is not timed")
         return None
-    seconds = np.repeat(np.array(whole.token_chunk_seconds)[:, None], micro_batches, axis=1)
+    seconds = [[each] * micro_batches for each in whole.token_chunk_seconds]
     if len(chunks) == len(whole.stage_seconds):
         return run_pipeline(seconds, whole.send_seconds)
     return run_chunks(seconds, stage_of, whole.send_seconds)
@@ -360,7 +358,7 @@ def report_text(report: TimeReport) -> str:
             f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%}{closed}",
         ]
     if report.decode is not None:
-        _, stages, groups = report.decode.start.shape
+        _, stages, groups = report.decode.shape
         lines += [
             "",
             f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
@@ -379,7 +377,8 @@ def report_text(report: TimeReport) -> str:
 
 
 def _pass_lines(whole: PassTime) -> Iterator[str]:
-    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    took = format_seconds(whole.seconds)
+    yield f"one pass of {whole.tokens:,} tokens per replica: {took} through all stages"
     rows = list(pass_rows(whole))
     if whole.rates is Rates.PEAK:
         cells = [(each.name, format_seconds(each.seconds), each.binds) for each in rows]

@@ -6,7 +6,7 @@ One token is several with n = 1: pictures, exports and pages take :class:`Trips`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -150,10 +150,15 @@ class Trips(Shown):
         return {name: log[name] for name in names}
 
 
-def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:
+def take_trips(
+    scenario: Scenario,
+    tokens: Iterable[TokenName],
+    recorded: Callable[[Scenario], Scenario] | None = None,
+) -> Trips:
     """Follow several tokens of a scenario: prompt positions of its replica, or (replica, position) pairs.
 
-    Picks that the scenario gives are its own token's; the others' are drawn from the seed.
+    Picks that the scenario gives are its own token's; the others' are drawn from the seed. ``recorded`` lays
+    recorded picks over the scenario of each token.
 
     Raises:
         ConfigError: for no tokens, one named twice, more than ``MAX_TOKENS``, or as ``take_trip``.
@@ -163,7 +168,8 @@ def take_trips(scenario: Scenario, tokens: Iterable[TokenName]) -> Trips:
     trips: list[Trip] = []
     transfers = 0
     for replica, position in names:
-        trips.append(take_trip(_following(scenario, replica, position)))
+        following = _following(scenario, replica, position)
+        trips.append(take_trip(following if recorded is None else recorded(following)))
         transfers += sum(len(hop.transfers) for hop in trips[-1].hops)
         if transfers > MAX_TOGETHER:
             rule = f"make more than the {MAX_TOGETHER:,} transfers that trips hold together"

@@ -6,7 +6,7 @@ import { alertBox, labelled, make, option } from "./dom.js";
 import { fetchJson } from "./fetch.js";
 
 const MAX_BYTES = 262_144;
-const KINDS = ".json,.toml,.yaml,.yml,.sh,.bash,.sbatch,.slurm,.txt,.md";
+const KINDS = ".json,.toml,.yaml,.yml,.sh,.bash,.sbatch,.slurm,.txt,.md,.npy,.npz,.pt,.pth";
 const PLACEHOLDER = "Paste a launch line (vllm serve …, torchrun …), or drop config.json";
 const NAME = "Paste a launch line, or what launches it: a script, a manifest, a config";
 
@@ -85,7 +85,8 @@ function sendFile(box, chosen) {
 
 async function send(box, path, name, body) {
   box.last = { path, name, body };
-  const asked = new URLSearchParams({ name, gpus: box.gpus.value, model: box.model });
+  const address = new URLSearchParams(box.page.query);
+  const asked = new URLSearchParams({ name, gpus: box.gpus.value, model: box.model, address });
   let found;
   try {
     found = await fetchJson(path + "?" + asked, undefined, { method: "POST", body });

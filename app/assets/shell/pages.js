@@ -67,5 +67,5 @@ export function pushAddress(query) {
 
 // `open(query)` hears where Back and Forward lead.
 export function onBack(open) {
-  window.addEventListener("popstate", () => open(parseQuery(location.search)));
+  addEventListener("popstate", () => open(parseQuery(location.search)));
 }

@@ -28,7 +28,14 @@ INTERRUPTED = 1
 @scenario_argument
 @click.option("--tokens", type=int, help="Draw picks for this many tokens; one prompt a replica by default.")
 @click.option(
-    "--picks", type=click.Path(exists=True, path_type=Path), help=".npy .npz .parquet .json, or a folder."
+    "--picks",
+    type=click.Path(exists=True, path_type=Path),
+    help=".npy .npz .parquet .json .pt .pth, or a folder.",
+)
+@click.option(
+    "--counts",
+    type=click.Path(exists=True, path_type=Path),
+    help="Expert counts [layers, experts], no picks: .npy .npz .json .csv .pt, or TensorRT-LLM's folder.",
 )
 @click.option("--format", "layout", type=click.Choice(FORMATS), default="auto", help="What the file holds.")
 @click.option("--column", help="Column of a Parquet file that lists the picks.")
@@ -44,13 +51,18 @@ def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Count every pick of a batch: copies, bytes, loads, imbalance, what de-duplication saves.
 
     Picks are [layers, tokens, k]; tokens are split evenly and in order over stage 0's ranks. Ctrl+C ends the
-    count early: what is counted is printed, named as partial, with exit code 1.
+    count early: what is counted is printed, named as partial, with exit code 1. Counts [layers, experts], or
+    [window, layers, experts], give loads and imbalance alone.
 
     \b
     Example:
       tokentrip census six-cuts --tokens 100000
       tokentrip census six-cuts --picks picks.npy --by-layer --json
+      tokentrip census six-cuts --counts expert_distribution_recorder.pt
     """
+    if options["counts"] is not None:
+        _print_loads(scenario, options, as_json=as_json)
+        return
     census = _take(scenario, options)
     _print(census, as_json, by_layer=options["by_layer"])
     if any(note.startswith("PARTIAL") for note in census.notes):
@@ -66,6 +78,25 @@ def _print(census: Census, as_json: bool, *, by_layer: bool) -> None:
         for layer in census.layers:
             click.echo(f"\nlayer {layer}")
             click.echo(str(census.only(layer)).split("\n", 1)[1])
+
+
+def _print_loads(scenario: Scenario, options: dict[str, Any], *, as_json: bool) -> None:
+    from tracer.batch.counts.files import read_counts
+    from tracer.batch.counts.load_census import load_census
+
+    defaults: dict[str, object] = {
+        "picks": None, "tokens": None, "sources": None, "popularity": "uniform", "sticky": 0.0,
+        "scheduler": None, "column": None, "layout": "auto",
+    }  # fmt: skip
+    for name, default in defaults.items():
+        if options[name] != default:
+            flag = "--format" if name == "layout" else f"--{name}"
+            raise ConfigError(flag, str(options[name]), "has no effect with --counts", "drop one of the two")
+    found = load_census(scenario, read_counts(options["counts"], scenario))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(found.text(by_layer=options["by_layer"]))
 
 
 def _take(scenario: Scenario, options: dict[str, Any]) -> Census:

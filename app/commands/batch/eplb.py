@@ -9,6 +9,7 @@ import click
 
 from app.commands.common.scenario_source import scenario_argument
 from app.commands.common.tables import json_option, print_json, print_table
+from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.batch.eplb_scenario import Rebalanced
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 @click.option("--tokens", type=int, default=20_000, show_default=True, help="Tokens to draw.")
 @click.option("--picks", type=click.Path(exists=True, path_type=Path), help="Recorded picks instead.")
 @click.option(
+    "--counts",
+    type=click.Path(exists=True, path_type=Path),
+    help="Expert counts [layers, experts] instead: .npy .npz .json .csv .pt, or TensorRT-LLM's folder.",
+)
+@click.option(
     "--popularity", type=click.Choice(["uniform", "zipf", "hot"]), default="zipf", show_default=True
 )
 @click.option("--skew", type=float, default=0.5, show_default=True, help="Of zipf, or of the hot expert.")
@@ -32,16 +38,44 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     \b
     Example:
       tokentrip eplb deepseek-v3-prefill-ep32 --slots 288 --tokens 4096
+      tokentrip eplb deepseek-v3-prefill-ep32 --counts logical_count.npy
     """
     from tracer.batch.eplb_scenario import rebalanced
 
     ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
     slots = options["slots"] or (-(-experts // ep) + 1) * ep
+    if options["counts"] is not None:
+        _by_counts(scenario, options, slots, as_json=as_json)
+        return
     found = rebalanced(scenario, _picks(scenario, options), slots=slots, groups=options["groups"])
     if as_json:
         print_json(found.to_dict())
         return
     _print(found, slots)
+
+
+def _by_counts(scenario: Scenario, options: dict[str, Any], slots: int, *, as_json: bool) -> None:
+    from tracer.batch.counts.files import read_counts
+    from tracer.batch.counts.load_census import rebalanced_counts
+
+    if options["picks"] is not None:
+        raise ConfigError("--picks", str(options["picks"]), "goes not with --counts", "drop one of the two")
+    counts = read_counts(options["counts"], scenario)
+    found = rebalanced_counts(scenario, counts, slots=slots, groups=options["groups"])
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [
+        (name, f"{census.imbalance.mean():.4f}", f"{census.imbalance.max():.4f}")
+        for name, census in (("before", found.before), ("after", found.after))
+    ]
+    click.echo(
+        f"{found.replication.policy} policy, {slots} slots, loads of {counts.picks:,.0f} recorded picks"
+    )
+    print_table(("", "GPU max/mean", "worst layer"), rows)
+    click.echo("max/mean is the mean over layers; an expert's load is shared evenly by its replicas.")
+    for note in found.after.notes:
+        click.echo(f"note: {note}")
 
 
 def _picks(scenario: Scenario, options: dict[str, Any]) -> Any:

@@ -43,23 +43,34 @@ def scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
     return _scenario_argument(function, read_scenario)
 
 
+def late_position_argument(function: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose ``picks`` file says how long the prompt is.
+
+    With such a file the position is not laid over the scenario: the command gets it as ``position``, and the
+    length that was asked for as ``prompt``.
+    """
+    return _scenario_argument(function, read_scenario, late=("position", "prompt"))
+
+
 def bare_scenario_argument(function: Callable[..., None]) -> Callable[..., None]:
     """The same for a command that asks for groups and coordinates alone: there may be no model."""
     return _scenario_argument(function, read_bare_scenario)
 
 
 def _scenario_argument(
-    function: Callable[..., None], read: Callable[..., BareScenario]
+    function: Callable[..., None], read: Callable[..., BareScenario], late: tuple[str, ...] = ()
 ) -> Callable[..., None]:
     def wrapped(
         source: str, overrides: tuple[str, ...], phase: str | None, seed: int | None, **options: Any
     ) -> None:
         """The command, with the scenario in the place of what names it."""
         flags = {name: options.pop(name) for name in _FLAG_KEYS}
+        given = {name: flags[name] if options.get("picks") is not None else None for name in late}
+        flags |= dict.fromkeys([name for name, value in given.items() if value is not None])
         scenario = read(source, flags, overrides, phase=phase, seed=seed)
-        plain = not overrides and {phase, seed, *flags.values()} == {None}
+        plain = not overrides and {phase, seed, *flags.values(), *given.values()} == {None}
         click.get_current_context().meta[UNCHANGED_SOURCE] = source if plain else None
-        function(scenario=scenario, **options)
+        function(scenario=scenario, **options, **given)
 
     wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
     wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COLOURS = {
     "all_gather": "var(--strong-tp)", "reduce_scatter": "var(--soft)", "all_reduce": "var(--strong-tp)",
     "kv_exchange": "var(--kv)", "query_send": "var(--kv)", "partials_return": "var(--soft)",
+    "state_pass": "var(--kv)",
     "dispatch": "var(--token)", "combine": "var(--token-text)", "weight_pull": "var(--token)",
     "pp_send": "var(--strong-pp)", "attention": "var(--strong-tp)", "shared": "var(--kv)",
     "experts": "var(--strong-pp)", "even micro-batch": "var(--strong-tp)", "odd micro-batch": "var(--soft)",
@@ -39,7 +40,7 @@ def gantt(name: str, line: Timeline) -> Block:
     groups = cycle(GROUP_COLOURS)
     colours = [next(groups) if kind.startswith("group ") else COLOURS.get(kind) for kind in line.kinds]
     figure = gantt_figure(line, colours=tuple(colour or "var(--ink)" for colour in colours))
-    figure.update_layout(title_text="")
+    del figure["layout"]["title"]
     return chart(name, figure, height=min(720, 130 + 30 * len(line.rows)))
 
 
@@ -71,13 +72,13 @@ def _forward(pipeline: Pipeline) -> list[Block]:
     laps = f" of {chunks} chunks" if chunks > 1 else ""
     return [
         heading(f"Pipeline: {stages} stages{laps}, {batches} micro-batches"),
-        gantt("The pipeline, a row a stage", timeline.of_pipeline(pipeline)),
+        gantt("The pipeline, a row per stage", timeline.of_pipeline(pipeline)),
         table("The pipeline in figures", ["", "value"], rows),
     ]
 
 
 def _decode(decode: DecodePipeline) -> list[Block]:
-    steps, stages, groups = decode.start.shape
+    steps, stages, groups = decode.shape
     rows = [
         ["a token of one request every", format_seconds(decode.seconds_per_token)],
         [f"bubble over {steps} tokens", f"{decode.bubble:.2%}"],
@@ -85,7 +86,7 @@ def _decode(decode: DecodePipeline) -> list[Block]:
     ]
     return [
         heading(f"Decode pipeline: {stages} stages, {groups} groups of requests"),
-        gantt("The decode pipeline, a row a stage", timeline.of_decode(decode)),
+        gantt("The decode pipeline, a row per stage", timeline.of_decode(decode)),
         table("The decode pipeline in figures", ["", "value"], rows),
         note("A token leaves the last stage before the next of its request enters the first."),
     ]
@@ -101,7 +102,7 @@ def _training(whole: PassTime, micro_batches: int) -> list[Block]:
     schedule = found.schedule
     return [
         heading(f"{title}, {schedule.micro_batches} micro-batches from both ends"),
-        gantt("DualPipe, a row a stage", timeline.of_dualpipe(schedule)),
+        gantt("DualPipe, a row per stage", timeline.of_dualpipe(schedule)),
         table("DualPipe in figures", ["", "value"], _training_rows(found)),
         note(f"Assumes {ASSUMPTION}. Idle seconds by the closed forms of deepseek-ai/DualPipe's README."),
     ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracer.display import format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import Tier, nvlink_domains_of
+from tracer.scenario.placement import doubled_text
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import mesh_line
 
@@ -154,7 +155,8 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
         lines.append(("weights pulled", both))
     if census.straight:
         lines.append(("no relay", f"{census.straight:,} messages went straight over IB"))
-    return lines + [("note", note) for note in census.notes]
+    twice = doubled_text(map(census.scenario.placement_of, census.layers))
+    return lines + [("note", note) for note in (*census.notes, *twice)]
 
 
 def _savings_text(census: Census, kept: dict[str, int]) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.batch.picks.kinds import are_counts, check_are_picks, counts_key
 from tracer.batch.picks.npy import NpyPicks, load_arrays, read_header
-from tracer.batch.picks.recorded import (
-    from_megatron,
-    from_router_logits,
-    from_sglang,
-    from_vllm,
-    from_vllm_response,
-    integers,
-)
+from tracer.batch.picks.recorded import from_megatron, from_router_logits, from_vllm, integers
+from tracer.batch.picks.recording import Recording, read_recordings, tokens_first
 from tracer.batch.picks.source import ArrayPicks, PickSource, Readable
+from tracer.batch.picks.torch_file import SUFFIXES as TORCH
+from tracer.batch.picks.values import read_value
 from tracer.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -27,45 +23,115 @@ if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
 
 FORMATS = ("auto", "plain", "vllm", "sglang", "megatron", "logits")
+VALUES = (".json", *TORCH)
 
 
 def read_picks(
     path: str | Readable, model: ModelSpec, *, layout: str = "auto", column: str | None = None
 ) -> PickSource:
-    """Picks of a file: ``.npy``, ``.npz``, ``.parquet`` (or a folder of them), ``.json``.
+    """Picks of a file: ``.npy``, ``.npz``, ``.parquet`` (or a folder of them), ``.json``, ``.pt``, ``.pth``.
 
     A file in memory is measured before it is unpacked; nothing of it is written anywhere.
 
     ``layout`` says what the arrays are: ``plain`` ``[layers, tokens, k]``; ``vllm`` ``[tokens, layers,
     k]``; ``sglang`` base64; ``megatron`` one ``[tokens, k]`` a layer; ``logits`` raw router logits. With
-    ``auto`` floats are logits, known JSON keys say the rest, and any other array is plain.
+    ``auto`` floats are logits, known keys say the rest, and an array is tokens first where only its second
+    axis has the model's layers. Several requests of a file follow each other.
 
     Raises:
-        ConfigError: for a file or an array that is not what it should be.
+        ConfigError: for a file or an array that is not what it should be, expert counts among them.
     """
     path = Path(path) if isinstance(path, str) else path
     one_of("format", layout, FORMATS)
+    source = _read(path, model, layout, column)
+    shape = (source.layers, source.tokens, source.top_k)
+    check_are_picks(f"{list(shape)} of {path}", shape, model.experts, model.top_k)
+    return source
+
+
+def _read(path: Readable, model: ModelSpec, layout: str, column: str | None) -> PickSource:
     if path.suffix == ".parquet" or (isinstance(path, Path) and isdir(path)):
         from tracer.batch.picks.parquet import ParquetPicks
 
         return ParquetPicks.open(path, column)
-    if path.suffix == ".json":
-        return ArrayPicks(_from_json(path, model, layout))
+    if path.suffix in VALUES:
+        return ArrayPicks(_joined(read_requests(path, model, layout=layout)))
     if path.suffix not in (".npy", ".npz"):
         raise ConfigError(
-            "picks", str(path), "has a suffix no reader knows", "give .npy .npz .parquet or .json"
+            "picks", str(path), "has a suffix no reader knows", "give .npy .npz .parquet .json .pt or .pth"
         )
     if isinstance(path, Path) and path.suffix == ".npy" and layout in ("auto", "plain"):
-        _, _, dtype, _ = read_header(path)
-        if layout == "plain" or np.issubdtype(dtype, np.integer):
+        shape, _, dtype, _ = read_header(path)
+        whole = np.issubdtype(dtype, np.integer)
+        if layout == "plain" or (whole and not (len(shape) == 3 and _tokens_first(shape, model))):
             return NpyPicks.open(path)
     return ArrayPicks(_from_arrays(load_arrays(path), model, layout))
+
+
+def read_requests(path: str | Readable, model: ModelSpec, *, layout: str = "auto") -> list[Recording]:
+    """Every request of a file, with the texts of its tokens where the file has them.
+
+    Raises:
+        ConfigError: as :func:`read_picks`.
+    """
+    path = Path(path) if isinstance(path, str) else path
+    if path.suffix not in (".npy", ".npz", *VALUES):
+        rule = "has a suffix no reader of requests knows"
+        raise ConfigError("picks", str(path), rule, "give .npy .npz .json .pt or .pth")
+    value = read_value(path, "picks")
+    key = counts_key(value)
+    if key is not None:
+        raise are_counts(f"{key} of {path}", model.experts, model.top_k)
+    if path.suffix == ".npy" or (isinstance(value, dict) and path.suffix == ".npz" and "picks" not in value):
+        arrays = value if isinstance(value, dict) else {"picks": value}
+        if layout in ("logits", "megatron") or _are_logits(arrays) or not _named(arrays):
+            return [Recording(_three_axes(_from_arrays(arrays, model, layout)))]
+    found = read_recordings(value, model, layout)
+    for each in found:
+        check_are_picks(f"{list(each.picks.shape)} of {path}", each.picks.shape, model.experts, model.top_k)
+    return found
+
+
+def _joined(requests: list[Recording]) -> NDArray[Any]:
+    """Requests one after the other along the token axis, ``[layers, tokens, k]``."""
+    arrays = [each.picks[:, each.repeated :] for each in requests]
+    if not arrays:
+        raise ConfigError("picks", "no request", "is in the file", "save the response as it came")
+    for array in arrays:
+        if array.shape[0] != arrays[0].shape[0] or array.shape[2] != arrays[0].shape[2]:
+            raise ConfigError(
+                "routed_experts",
+                list(array.shape),
+                f"must match {list(arrays[0].shape)} but in tokens",
+                "save one model's",
+            )
+    return np.concatenate(arrays, axis=1)
+
+
+def _tokens_first(shape: tuple[int, ...], model: ModelSpec) -> bool:
+    """As :func:`tokens_first`, but layers first where both would do: the order that is documented."""
+    return shape[0] not in (model.layers, model.moe_layers) and tokens_first(shape, model)
+
+
+def _are_logits(arrays: dict[str, NDArray[Any]]) -> bool:
+    return bool(arrays) and np.issubdtype(next(iter(arrays.values())).dtype, np.floating)
+
+
+def _named(arrays: dict[str, NDArray[Any]]) -> bool:
+    """Whether names say what the arrays are."""
+    return any(name in arrays for name in ("rollout_routed_experts", "routed_experts", "routing_indices"))
+
+
+def _three_axes(array: NDArray[Any]) -> NDArray[Any]:
+    return array[None] if array.ndim == 2 else integers("picks", array, 3)
 
 
 def _from_arrays(arrays: dict[str, NDArray[Any]], model: ModelSpec, layout: str) -> NDArray[Any]:
     first = arrays.get("picks", next(iter(arrays.values()), np.empty(0)))
     if layout == "auto":
         layout = "logits" if np.issubdtype(first.dtype, np.floating) else "plain"
+        if layout == "plain" and first.ndim == 3 and _tokens_first(first.shape, model):
+            layout = "vllm"
     if layout == "logits":
         logits = [array for name, array in arrays.items() if name != "bias"]
         if len(logits) == 1 and logits[0].ndim == 3:
@@ -85,63 +151,6 @@ def _arr_number(item: tuple[str, object]) -> tuple[int, str]:
     """``np.savez`` names arrays arr_0, arr_1, ...; arr_10 comes after arr_9."""
     digits = "".join(char for char in item[0] if char.isdigit())
     return (int(digits) if digits else 0, item[0])
-
-
-def _text(path: Readable) -> str:
-    if isinstance(path, Path):
-        from tracer.scenario.files import read_text
-
-        return read_text(path, "picks")
-    try:
-        return path.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError("picks", path.name, f"is not UTF-8 text: {error}", "send JSON") from error
-
-
-def _from_json(path: Readable, model: ModelSpec, layout: str) -> NDArray[Any]:
-    text = _text(path)
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError("picks", path.name, f"is not valid JSON: {error}", "mend the text") from error
-    if layout == "auto":
-        layout = _json_layout(value)
-    if layout == "sglang":
-        answers = value if isinstance(value, list) else [value]
-        if not answers:
-            raise ConfigError("picks", path.name, "holds no answer", "save the response as it came")
-        layers, top_k = model.layers, model.need("top_k", "cut the picks")
-        parts = [from_sglang(_sglang_field(answer), layers, top_k) for answer in answers]
-        return np.concatenate(parts, axis=1)
-    if layout == "vllm":
-        return from_vllm_response(value) if isinstance(value, dict) else from_vllm(value)
-    if layout == "megatron":
-        return from_megatron(value)
-    return integers("picks", value["picks"] if isinstance(value, dict) and "picks" in value else value, 3)
-
-
-def _json_layout(value: object) -> str:
-    """What a JSON value is, by its keys."""
-    first = value[0] if isinstance(value, list) and value else value
-    if isinstance(first, dict):
-        if "meta_info" in first or "routed_experts" in first:
-            return "sglang"
-        if "prompt_routed_experts" in first or "choices" in first:
-            return "vllm"
-    return "plain"
-
-
-def _sglang_field(answer: object) -> str:
-    table = answer.get("meta_info", answer) if isinstance(answer, dict) else answer
-    found = table.get("routed_experts") if isinstance(table, dict) else table
-    if not isinstance(found, str):
-        raise ConfigError(
-            "meta_info.routed_experts",
-            found,
-            "must be base64 text",
-            "serve with --enable-return-routed-experts and ask for return_routed_experts",
-        )
-    return found
 
 
 def read_sources(path: str | Path) -> NDArray[np.int64]:

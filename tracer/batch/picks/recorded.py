@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,27 +67,6 @@ def from_vllm(routed_experts: ArrayLike) -> Picks:
         ConfigError: for another shape.
     """
     return np.ascontiguousarray(integers("routed_experts", routed_experts, 3).transpose(1, 0, 2))
-
-
-def from_vllm_response(response: Mapping[str, Any]) -> Picks:
-    """VLLM's JSON: ``prompt_routed_experts`` of the response, then each choice's ``routed_experts``.
-
-    Raises:
-        ConfigError: when neither is there, or shapes differ.
-    """
-    choices = response.get("choices") or []
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise ConfigError("choices", choices, "must be a list of objects", "pass the response as it came")
-    parts = [response.get("prompt_routed_experts"), *(choice.get("routed_experts") for choice in choices)]
-    arrays = [from_vllm(part) for part in parts if part]
-    if not arrays:
-        raise ConfigError(
-            "picks",
-            sorted(response),
-            "has no routed experts",
-            "serve with --enable-return-routed-experts and ask for them",
-        )
-    return _joined("routed_experts", arrays)
 
 
 def from_sglang(encoded: str, layers: int, top_k: int) -> Picks:
@@ -166,7 +145,7 @@ def from_router_logits(
     if not logits:
         raise ConfigError("router_logits", "no array", "must be one array a MoE layer", "save the logits")
     if bias is not None and len(bias) < len(logits):
-        raise ConfigError("bias", f"{len(bias)} rows", f"must be one a layer of {len(logits)}", "save all")
+        raise ConfigError("bias", f"{len(bias)} rows", f"must be one per layer of {len(logits)}", "save all")
     found = []
     for layer, each in enumerate(logits):
         if each.ndim != 2 or each.shape[1] != experts or not np.isfinite(each).all():
@@ -179,16 +158,3 @@ def from_router_logits(
         own = None if bias is None else np.asarray(bias[layer], np.float64)
         found.append(route(router, each.astype(np.float64), own)[0])
     return np.stack(found)
-
-
-def _joined(field: str, arrays: list[Picks]) -> Picks:
-    """Batches one after the other along the token axis."""
-    for array in arrays:
-        if array.shape[0] != arrays[0].shape[0] or array.shape[2] != arrays[0].shape[2]:
-            raise ConfigError(
-                field,
-                list(array.shape),
-                f"must match {list(arrays[0].shape)} but in tokens",
-                "save one model's",
-            )
-    return np.concatenate(arrays, axis=1)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
-    check_fp8_blocks,
     check_heads,
     ep_all_reduce,
     ep_no_factor,
@@ -18,6 +17,7 @@ from tracer.frameworks.common import (
     shared_expert,
     with_redundant,
 )
+from tracer.frameworks.fp8_blocks import check_fp8_blocks
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.sglang.checks import EP, TP, check_sizes
@@ -49,11 +49,7 @@ def read(request: Request) -> Reading:
     check_heads(
         request, TP, sizes.attn_tp, "attention heads ({heads}) must be divisible by attention TP ({tp})"
     )
-    check_fp8_blocks(
-        request,
-        TP,
-        [(WeightPart.DENSE, sizes.dense_tp or sizes.tp), (WeightPart.EXPERTS, sizes.moe_tp)],
-    )
+    check_fp8_blocks(request, TP, _fp8_slices(request, sizes), merged_may_differ=False)
     attention = grid(
         attn_tp=sizes.attn_tp, attn_cp=sizes.attn_cp, attn_dp=sizes.attn_dp, pp=sizes.pp, dp=sizes.dp
     )
@@ -70,6 +66,18 @@ def read(request: Request) -> Reading:
         _placement(request, sizes),
         (*notes, *_notes(request, sizes, attention, expert.walk("ep")), *planned, *staged),
     )
+
+
+def _fp8_slices(request: Request, sizes: Sizes) -> dict[WeightPart, int]:
+    """How many ranks cut each part; a single shared expert joins the routed ones, and is cut as they are."""
+    fused = request.model is not None and request.model.shared_experts == 1
+    merged = sizes.moe_tp if fused else sizes.tp
+    return {
+        WeightPart.ATTENTION: sizes.attn_tp,
+        WeightPart.DENSE: sizes.dense_tp or sizes.tp,
+        WeightPart.SHARED: merged if _shared_tp(sizes) == "merged" else 1,
+        WeightPart.EXPERTS: sizes.moe_tp,
+    }
 
 
 def write(mesh: Mesh, plan: Plan) -> list[str]:

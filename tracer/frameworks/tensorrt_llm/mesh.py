@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.errors import whole_number
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
-    MAX_EXPERT_SLOTS,
     check_heads,
     ep_all_reduce,
     experts_unknown,
@@ -18,6 +16,12 @@ from tracer.frameworks.common import (
 )
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
+from tracer.frameworks.tensorrt_llm.balancer import (
+    assigned_slots,
+    balanced,
+    balancer_notes,
+    balancer_slots,
+)
 from tracer.frameworks.tensorrt_llm.checks import check_sizes
 from tracer.frameworks.tensorrt_llm.flags import CLUSTER, MOE_EP, MOE_TP, TP
 from tracer.frameworks.tensorrt_llm.sizes import Sizes, resolve, tp_before_cp
@@ -59,7 +63,13 @@ def read(request: Request) -> Reading:
     plan |= shared_expert(request, dense.size("tp"), "whole" if sizes.dwdp > 1 else "merged")
     notes = [*_notes(request, sizes, dense.walk("tp"), expert.walk("ep"), old), *planned]
     return Reading(
-        dense, expert, _groups(sizes, dense_grid, expert_grid), plan, _placement(request, sizes), tuple(notes)
+        dense,
+        expert,
+        _groups(sizes, dense_grid, expert_grid),
+        plan,
+        _placement(request, sizes),
+        tuple(notes),
+        assigned_slots(request, sizes.moe_ep * sizes.cluster),
     )
 
 
@@ -108,62 +118,11 @@ def _placement(request: Request, sizes: Sizes) -> Placement | None:
     if sizes.dwdp > 1:
         return _dwdp_placement(request, sizes)
     ep = sizes.moe_ep * sizes.cluster
-    slots = _load_balancer_slots(request)
+    slots = balancer_slots(request)
     if slots is not None and experts is not None:
-        return _balanced(slots, experts, ep)
+        return balanced(slots, experts, ep)
     rule = "num_experts ({experts}) must be divisible by moe_ep_size ({ep})"
     return linear(experts, sizes.moe_ep * sizes.cluster, MOE_EP, rule, (MOE_EP, MOE_TP))
-
-
-def _load_balancer_slots(request: Request) -> int | None:
-    """``moe_config.load_balancer.num_slots``; None where it is absent, or the balancer is in a file."""
-    balancer = request.settings.table("moe_config").get("load_balancer")
-    value = balancer.get("num_slots") if isinstance(balancer, dict) else None
-    if value is None:
-        return None
-    return whole_number("moe_config.load_balancer.num_slots", value, at_most=MAX_EXPERT_SLOTS)
-
-
-def _balanced(slots: int, experts: int, ep: int) -> Placement:
-    """Slots that a balancer starts from: each EP rank's own experts, then the first of the next rank's.
-
-    Source: ``tensorrt_llm/_torch/modules/fused_moe`` (initial_global_assignments):
-    ``(ep_rank · experts // ep + slot) mod experts`` for the ``slots // ep`` slots of a rank.
-    """
-    share = slots // ep
-    table = [(rank * experts // ep + slot) % experts for rank in range(ep) for slot in range(share)]
-    if slots % ep or set(table) != set(range(experts)):
-        raise Refusal(
-            "moe_config",
-            f"load_balancer.num_slots ({slots}) must be whole slots on each of {ep} EP ranks, enough for "
-            f"{experts} experts",
-            otherwise=f"try num_slots {-(-experts // ep) * ep}",
-        )
-    return Placement.table(table, ep, experts)
-
-
-def _balancer_notes(request: Request) -> list[Note]:
-    """What of a load balancer is not laid out: a file, and assignments layer by layer."""
-    balancer = request.settings.table("moe_config").get("load_balancer")
-    if isinstance(balancer, str):
-        return [
-            Note(
-                "load_balancer_not_read",
-                f"moe_config.load_balancer is a file ({balancer}), which is not opened: experts are laid out "
-                "without spare slots",
-                "write its num_slots into moe_config.load_balancer",
-            )
-        ]
-    if isinstance(balancer, dict) and balancer.get("initial_global_assignments"):
-        return [
-            Note(
-                "assignments_not_read",
-                "load_balancer.initial_global_assignments places experts layer by layer, and is not read: "
-                "every layer starts from the balancer's default",
-                "write the tables as placement.slots_by_layer in the saved scenario",
-            )
-        ]
-    return []
 
 
 def _dwdp_placement(request: Request, sizes: Sizes) -> Placement | None:
@@ -241,6 +200,6 @@ def _notes(request: Request, sizes: Sizes, tp: AxisGroups, ep: AxisGroups, old: 
     if request.settings.has(CLUSTER):
         name = request.settings.name(CLUSTER)
         notes.append(Note("deprecated_flag", f"{name} is deprecated", "use --ep_size instead"))
-    notes += _balancer_notes(request)
+    notes += balancer_notes(request)
     notes += idle_gpus(request, sizes.world, "TensorRT-LLM", "--tp_size")
     return notes + experts_unknown(request, sizes.moe_ep)

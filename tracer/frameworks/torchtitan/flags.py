@@ -28,8 +28,7 @@ FLAGS = (
     _key("pipeline_parallel_layers_per_stage", default=None, low=1),
     _key("pipeline_parallel_first_stage_less_layers"),
     _key("pipeline_parallel_last_stage_less_layers"),
-    # A list of lists of module names; read as text, since only its presence counts.
-    _key("module_fqns_per_model_part", Kind.TEXT, None),
+    _key("module_fqns_per_model_part", Kind.LISTS, None),
     Flag("config_file", ("--job.config_file", "--job.config-file"), Kind.TEXT, shapes=False),
     model_flag("model", "--model.name", keys=("model.name",)),
     model_flag("model_flavor", "--model.flavor", keys=("model.flavor",)),

@@ -62,17 +62,21 @@ def read(request: Request) -> Reading:
     dense = grid(tp=tp, cp=cp, dp_shard=shard, dp_replicate=replicate, pp=pp)
     sparse = grid(etp=etp, ep=ep, efsdp=region // (ep * etp), dp_replicate=replicate, pp=pp)
     expert = View(sparse, {"etp": ("etp",), "ep": ("ep",), "edp": ("efsdp", "dp_replicate")})
+    if ep == 1 and tp > 1 and request.experts is not None:
+        # Without EP the experts' inner width is cut over TP (moe_sharding.py: expert_param_placement_dense).
+        etp = tp
+        expert = View(dense, {"etp": ("tp",), "ep": (), "edp": ("cp", "dp_shard", "dp_replicate")})
+    plan = _plan(request, tp=tp, etp=etp, ep=ep)
     return Reading(
         View(dense, {"tp": ("tp",), "cp": ("cp",), "dp": ("dp_shard", "dp_replicate"), "pp": ("pp",)}),
         expert,
         _groups(dense, sparse),
-        # models/common/moe_sharding.py reduces w2's partial sums to the block's layout by themselves.
-        _plan(request, tp=tp, etp=etp, ep=ep)
-        | shared_expert(request, tp, "own")
+        plan
+        | shared_expert(request, tp, _shared_tp(plan))
         | _sharding(request, replicate=replicate, shard=shard * cp, pp=pp)
         | stages,
         linear(request.experts, ep, EP, "num_experts ({experts}) must be divisible by ep ({ep})"),
-        (*_notes(request, dense, expert.walk("ep"), ep), *staged),
+        (*_notes(request, dense, expert.walk("ep"), ep), *_shared_notes(request, plan), *staged),
     )
 
 
@@ -135,6 +139,29 @@ def _plan(request: Request, *, tp: int, etp: int, ep: int) -> dict[str, object]:
         return plan | {"contract": "tp"}
     # All-to-all of rows permuted by expert: one copy of a row for each of its experts, no relay.
     return plan | {"contract": "ep", "dispatch": "low_latency"}
+
+
+def _shared_tp(plan: dict[str, object]) -> str:
+    """Beside sliced experts a shared one takes the rows that they gathered; with EP it gathers its own.
+
+    models/common/moe_sharding.py: _shared_experts_sharding_configs.
+    """
+    return "merged" if plan.get("contract") == "tp" else "own"
+
+
+def _shared_notes(request: Request, plan: dict[str, object]) -> list[Note]:
+    """With SP a merged shared expert still scatters its sums by itself, which no trip counts."""
+    shared = request.model is not None and request.model.shared_experts
+    if not shared or plan["sp"] == "off" or _shared_tp(plan) != "merged":
+        return []
+    return [
+        Note(
+            "shared_scatter_not_counted",
+            "torchtitan reduce-scatters the shared expert's sums apart from the routed ones: a trip shows "
+            "one reduce-scatter for both",
+            "add the bytes of one more reduce-scatter over tp a MoE layer",
+        )
+    ]
 
 
 def _sharding(request: Request, *, replicate: int, shard: int, pp: int) -> dict[str, object]:

@@ -51,19 +51,47 @@ def stage_plan(request: Request, pp: int) -> tuple[dict[str, object], list[Note]
         if layers is None:
             return {}, [_PER_STAGE_NOTE]
         chunks = _chunks(request, pp, layers, multi=multi)
+    parts = _listed_parts(request, pp, layers)
+    if parts:
+        chunks = len(parts) // pp
     plan: dict[str, object] = {"chunks": chunks} if chunks > 1 else {}
     if name.lower() in V_SCHEDULES:
         if chunks != 2:
             raise Refusal(SCHEDULE, f"v schedules assume 2 stages per rank, got {chunks}")
         plan["chunk_order"] = "v_shape"
-    if settings.has(MODULES):
-        return plan, [_MODULES_NOTE]
-    if layers is None:
+    if parts is None and layers is None:
         return plan, []
-    listed = split(request, pp * chunks, layers)
+    listed = parts or split(request, pp * chunks, layers or 0)
     if len(set(listed)) == 1:
         return plan, []
     return plan | {"chunk_layers" if chunks > 1 or not min(listed) else "stage_layers": listed}, []
+
+
+def _listed_parts(request: Request, pp: int, layers: int | None) -> list[int] | None:
+    """Layers of each model part that ``module_fqns_per_model_part`` lists; None where it is not given.
+
+    A part with the embedding or the head alone has none.
+
+    Raises:
+        Refusal: where the parts do not go round the stages (_get_pp_rank_to_stage_indices_mapping), or name
+            layers out of order or other than the model's.
+    """
+    lists = request.settings.lists(MODULES)
+    if not lists:
+        return None
+    if len(lists) % pp:
+        rule = f"num_stages {len(lists)} must be evenly divisible by pp_degree {pp}"
+        raise Refusal(MODULES, rule, mend=(PP,), otherwise=f"list {pp} parts, or a multiple of them")
+    found = [[name.removeprefix("layers.") for name in part if name.startswith("layers.")] for part in lists]
+    flat = [name for part in found for name in part]
+    wanted = range(len(flat) if layers is None else layers)
+    if flat != [str(layer) for layer in wanted]:
+        raise Refusal(
+            MODULES,
+            f"it lists {len(flat)} layers; they must be layers.0 to layers.{wanted.stop - 1} in order",
+            otherwise="list each layer once, in the model's order",
+        )
+    return [len(part) for part in found]
 
 
 def written_stages(plan: Plan) -> list[str]:
@@ -99,7 +127,7 @@ def split(request: Request, stages: int, layers: int) -> list[int]:
 
 
 def _chunks(request: Request, pp: int, layers: int, *, multi: bool) -> int:
-    """Stages a rank, where the number of layers a stage is given."""
+    """Stages a rank, where the number of layers per stage is given."""
     settings = request.settings
     effective = layers + settings.size(FIRST_LESS) + settings.size(LAST_LESS)
     stages = -(-effective // settings.size(PER_STAGE))
@@ -125,9 +153,4 @@ _PER_STAGE_NOTE = Note(
     "pipeline_parallel_layers_per_stage makes virtual stages, and how many depends on the number of layers, "
     "which nothing says: the mesh is shown without them",
     "add --model config.json",
-)
-_MODULES_NOTE = Note(
-    "module_names_not_read",
-    "module_fqns_per_model_part lists the modules of each stage, and is not read: layers are split evenly",
-    "set mesh.stage_layers (or chunk_layers) in the saved scenario",
 )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import (
-    check_fp8_blocks,
     ep_all_reduce,
     experts_unknown,
     node_notes,
     not_contiguous,
     shared_expert,
 )
+from tracer.frameworks.fp8_blocks import check_fp8_blocks
 from tracer.frameworks.notes import Note, Refusal
 from tracer.frameworks.settings import Reading
 from tracer.frameworks.vllm.checks import (
@@ -73,11 +73,11 @@ def read(request: Request) -> Reading:
     check_flags(request)
     check_attention(request)
     sizes, notes = _sizes(request)
-    check_fp8_blocks(request, TP, _fp8_slices(sizes))
     ranks = grid(tp=sizes.tp, pcp=sizes.pcp, pp=sizes.pp, dp=sizes.dp, external_dp=sizes.external)
     flat = ("tp", "pcp", "dp")
     experts = {"etp": () if sizes.ep_on else flat, "ep": flat if sizes.ep_on else (), "edp": ("external_dp",)}
     backend, said = _backend(request)
+    check_fp8_blocks(request, TP, _fp8_slices(sizes, backend), merged_may_differ=True)
     expert = View(ranks, experts)
     placement, placed = place_experts(request, expert.size("ep"), backend, _uses_all2all(sizes, backend))
     notes += said + placed + _layout_notes(request, sizes, expert.walk("ep"), ranks)
@@ -92,10 +92,14 @@ def read(request: Request) -> Reading:
     )
 
 
-def _fp8_slices(sizes: _Sizes) -> list[tuple[WeightPart, int]]:
-    """How many ranks cut each FFN: TP, and without EP every rank of a stage the experts."""
-    experts = [] if sizes.ep_on else [(WeightPart.EXPERTS, sizes.tp * sizes.pcp * sizes.dp)]
-    return [(WeightPart.DENSE, sizes.tp), *experts]
+def _fp8_slices(sizes: _Sizes, backend: str) -> dict[WeightPart, int]:
+    """How many ranks cut each part: TP, and without EP every rank of a stage the experts."""
+    parts = {WeightPart.ATTENTION: sizes.tp, WeightPart.DENSE: sizes.tp}
+    if not sizes.ep_on:
+        parts[WeightPart.EXPERTS] = sizes.tp * sizes.pcp * sizes.dp
+    if _shared_tp(sizes, backend) != "whole":
+        parts[WeightPart.SHARED] = sizes.tp
+    return parts
 
 
 def write(mesh: Mesh, plan: Plan) -> list[str]:
@@ -135,7 +139,17 @@ def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
     dcp, interleave = settings.size(DCP), settings.size("dcp_kv_cache_interleave_size")
     if pcp > 1 and dcp == 1:
         notes.append(_pcp_copies(pcp))
+    if dcp > 1 and settings.text("dcp_comm_backend") == "a2a":
+        notes.append(_DCP_ALL_TO_ALL)
     return _Sizes(tp, pcp, pp, dp, dcp, interleave, external, settings.on(EP)), notes
+
+
+_DCP_ALL_TO_ALL = Note(
+    "not_modelled",
+    "--dcp-comm-backend a2a joins the partial results of decode attention by an all-to-all; the trip counts "
+    "what ag_rs moves",
+    "the groups hold; drop the flag for what is counted",
+)
 
 
 def _pcp_copies(pcp: int) -> Note:

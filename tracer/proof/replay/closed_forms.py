@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import with_tokens
 from tracer.traffic.traffic import comm_volume
@@ -84,7 +85,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
         return ()
     tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
-    return tuple(form for line in lines if line.axis != "dp" for form in _forms(run, line))
+    return tuple(form for line in lines if line.axis != Axis.DP for form in _forms(run, line))
 
 
 def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
@@ -125,7 +126,7 @@ def _claim(scenario: Scenario, line: AxisTraffic) -> Claim:
 
     GPUs that hold unequal numbers of experts pull unequal amounts.
     """
-    if line.axis != "ep" or scenario.plan.contract is Contract.AG_RS:
+    if line.axis != Axis.EP or scenario.plan.contract is Contract.AG_RS:
         return Claim.EACH
     relayed = scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.HIGH_THROUGHPUT
     return Claim.AT_MOST if relayed else Claim.ON_AVERAGE

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from tracer.batch.picks.safe_pickle import MAX_DUMP_BYTES, RefusedPickle, load_head, loads
 from tracer.errors import ConfigError
 from tracer.runs.reading import flight_recorder, kineto
 from tracer.runs.reading.flight_recorder import EntryReader, RefusedDump, completed_by_entries, read_head
@@ -24,7 +25,6 @@ from tracer.runs.reading.json_stream import RefusedJson, pieces
 from tracer.runs.reading.kineto import RefusedTrace, TraceReader
 from tracer.runs.reading.nccl_log import MAX_LINE_CHARS, LogReader, RefusedLog
 from tracer.runs.reading.recording import Group, Op, RankRecord, Recording, Refused, Source
-from tracer.runs.reading.safe_pickle import MAX_DUMP_BYTES, RefusedPickle, load_head, loads
 
 MAX_FILES = 200_000
 EAGER_BYTES = 16 << 20

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tracer.errors import finite_number, whole_number
 from tracer.timing.schedules.pipeline import check_stages
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 @dataclass(frozen=True, slots=True)
 class DecodePipeline:
-    """``start``: [steps, stages, micro-batches] float64 seconds; every cell lasts ``stage_seconds``."""
+    """``start``: ``[steps][stages][micro-batches]`` seconds; every cell lasts ``stage_seconds``."""
 
-    start: NDArray[np.float64]
+    start: tuple[tuple[tuple[float, ...], ...], ...]
     stage_seconds: float
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(steps, stages, micro-batches)."""
+        return len(self.start), len(self.start[0]), len(self.start[0][0])
 
     @property
     def makespan(self) -> float:
         """Seconds until the last token of the last micro-batch is out."""
-        return float(self.start.max()) + self.stage_seconds
+        return max(begin for step in self.start for row in step for begin in row) + self.stage_seconds
 
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time."""
-        share: float = 1.0 - self.start.size * self.stage_seconds / (self.makespan * self.start.shape[1])
-        return share
+        steps, stages, groups = self.shape
+        return 1.0 - steps * stages * groups * self.stage_seconds / (self.makespan * stages)
 
     @property
     def seconds_per_token(self) -> float:
         """Time between tokens of one request at the end of the run (its TPOT); the whole run if one step."""
-        ends = self.start[:, -1, 0]
-        return float(ends[-1] - ends[-2]) if len(ends) > 1 else self.makespan
+        ends = [step[-1][0] for step in self.start]
+        return ends[-1] - ends[-2] if len(ends) > 1 else self.makespan
 
 
 def run_decode(
@@ -54,7 +53,7 @@ def run_decode(
     rounds = whole_number("pipeline.steps", steps)
     cell = finite_number("pipeline.stage_seconds", stage_seconds, unit="seconds")
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
-    start = np.zeros((rounds, stages, groups))
+    start = [[[0.0] * groups for _ in range(stages)] for _ in range(rounds)]
     free = [0.0] * stages
     back = [0.0] * groups
     for step in range(rounds):
@@ -62,11 +61,11 @@ def run_decode(
             ready = back[group]
             for stage in range(stages):
                 begin = max(ready, free[stage])
-                start[step, stage, group] = begin
+                start[step][stage][group] = begin
                 free[stage] = begin + cell
                 ready = begin + cell + send
             back[group] = ready
-    return DecodePipeline(start, cell)
+    return DecodePipeline(tuple(tuple(map(tuple, step)) for step in start), cell)
 
 
 def decode_bubble(stages: int, micro_batches: int) -> float:

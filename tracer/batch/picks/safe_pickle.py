@@ -3,14 +3,15 @@
 A pickle is a program. The standard reader can be told to refuse classes, but not to refuse a program that
 asks for gigabytes in six bytes (an index of the memo), or hashes nested tuples for ever (a key). A Flight
 Recorder dump needs some thirty harmless instructions, so this reader knows those and no others.
-Keys must be strings or numbers, containers are counted, and nothing is looked up by name.
+Keys must be strings or numbers, containers are counted, and nothing is looked up by name: a file of tensors
+names a few functions, and its reader gives an :class:`Outside` that knows those and calls none of Python's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from struct import unpack_from
-from typing import Any
+from typing import Any, Protocol
 
 MAX_DUMP_BYTES = 64 << 20
 """A dump of 20,000 entries with stack traces takes about 10 MB."""
@@ -27,13 +28,26 @@ class _Head(Exception):
     """Raised inside when the reader has reached the key it was to stop at."""
 
 
-def loads(data: bytes) -> Any:
-    """The value in a pickle of plain data.
+class Outside(Protocol):
+    """What a pickle may name beside plain data; each method raises :class:`RefusedPickle` for the rest."""
+
+    def named(self, name: str) -> object:
+        """What stands for ``module.name``; never the thing itself."""
+
+    def called(self, function: object, arguments: object) -> object:
+        """The value of a call of something that :meth:`named` gave."""
+
+    def stored(self, key: object) -> object:
+        """What is kept outside the pickle under a key."""
+
+
+def loads(data: bytes, outside: Outside | None = None) -> Any:
+    """The value in a pickle of plain data, and of what ``outside`` knows.
 
     Raises:
         RefusedPickle: for anything else.
     """
-    return _read(data, None)[0]
+    return _read(data, None, outside)[0]
 
 
 def load_head(data: bytes, stop: str) -> tuple[dict[str, Any], bool] | None:
@@ -62,11 +76,11 @@ def load_head(data: bytes, stop: str) -> tuple[dict[str, Any], bool] | None:
     return value, after == b"}" or (after == b"(" and data[place + 1 : place + 2] != b"e")
 
 
-def _read(data: bytes, stop: str | None) -> tuple[Any, int | None]:
+def _read(data: bytes, stop: str | None, outside: Outside | None = None) -> tuple[Any, int | None]:
     if len(data) > MAX_DUMP_BYTES:
         raise RefusedPickle(f"it has {len(data):,} bytes, more than the {MAX_DUMP_BYTES:,} that are read")
     try:
-        return _run(data, stop)
+        return _run(data, stop, outside)
     except RefusedPickle:
         raise
     except (IndexError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -75,7 +89,7 @@ def _read(data: bytes, stop: str | None) -> tuple[Any, int | None]:
         raise RefusedPickle(f"it is cut short or corrupt ({type(error).__name__})") from error
 
 
-def _run(data: bytes, stop: str | None) -> tuple[Any, int | None]:
+def _run(data: bytes, stop: str | None, outside: Outside | None) -> tuple[Any, int | None]:
     """The machine: a stack, marks, a memo.
 
     One loop, because a call for each of the 130,000 instructions of a usual dump would double its time; they
@@ -183,9 +197,31 @@ def _run(data: bytes, stop: str | None) -> tuple[Any, int | None]:
             if len(stack) != 1 or marks:
                 raise RefusedPickle("it ends with values left over")
             return stack[0], None
+        elif outside is not None and code in _OUTSIDE_CODES:
+            place = _ask(outside, code, data, place, stack)
         else:
             raise RefusedPickle(_instruction(data, place - 1))
     raise RefusedPickle("it is cut short: its end is missing")
+
+
+_OUTSIDE_CODES = frozenset({0x63, 0x93, 0x52, 0x51})
+
+
+def _ask(outside: Outside, code: int, data: bytes, place: int, stack: list[Any]) -> int:
+    """Carry out an instruction that names something (GLOBAL, STACK_GLOBAL), calls it, or fetches by a key."""
+    if code == 0x63:  # GLOBAL
+        end = data.index(b"\n", data.index(b"\n", place) + 1)
+        stack.append(outside.named(_global(data, place)))
+        return end + 1
+    if code == 0x93:  # STACK_GLOBAL
+        name, module = stack.pop(), stack.pop()
+        stack.append(outside.named(f"{module}.{name}"[:120]))
+    elif code == 0x52:  # REDUCE
+        arguments, function = stack.pop(), stack.pop()
+        stack.append(outside.called(function, arguments))
+    else:  # BINPERSID
+        stack.append(outside.stored(stack.pop()))
+    return place
 
 
 def _u32(data: bytes, place: int) -> int:
