@@ -235,7 +235,7 @@ class Collector:
             process = megatron_swift(process)
         elif process.adapter in ("verl", "nemo", "nemo-rl"):
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
-            values: dict[str, object] = {**recipe_settings(process.model), **overrides(process.words)}
+            values: Mapping[str, object] = {**recipe_settings(process.model), **overrides(process.words)}
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
             notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
