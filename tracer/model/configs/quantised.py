@@ -47,6 +47,7 @@ _IGNORE_KEYS = (
     "llm_int8_skip_modules",
 )  # fmt: skip
 MAX_RULES = 1 << 16
+MAX_ASKED = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,10 +396,24 @@ def _say_kv(table: ConfigKeys) -> None:
         table.warn(f"{table.path} asks for an FP8 K/V cache: say dtype.kv = 'fp8' to count it so")
 
 
+def _check_work(spec: ModelSpec, rules: Rules) -> None:
+    """Refuse patterns that would have to be asked about every layer of very many.
+
+    Raises:
+        ConfigError: above ``MAX_ASKED``.
+    """
+    asked = rules.ignored.asked_by_layer + sum(each.asked_by_layer for each, _ in rules.named)
+    if asked * spec.layers > MAX_ASKED:
+        rule = f"asks {asked} patterns with a number in them about each of {spec.layers:,} layers"
+        fix = "name the layers, or put patterns together"
+        raise ConfigError("config.quantization_config", f"{asked} patterns", rule, fix)
+
+
 def _applied(
     spec: ModelSpec, rules: Rules, plain: WeightFormat, blocks: Mapping[str, tuple[str, ...]]
 ) -> ModelSpec:
     """``spec`` with each part's usual format, and what differs from it."""
+    _check_work(spec, rules)
     found: list[tuple[WeightMatrix, dict[WeightFormat, list[int]]]] = []
     for matrix in weight_matrices(spec):
         if matrix.part in _LINEAR or matrix.part in _NAMED_ONLY:
