@@ -398,6 +398,13 @@ class Mamba2:
 
 
 Attention = HeadAttention | LatentAttention | CompressedAttention | LinearAttention | Mamba2
+
+
+def has_state(attention: Attention | None) -> bool:
+    """Whether a mixer keeps a state of fixed size per sequence in place of K/V."""
+    return isinstance(attention, LinearAttention | Mamba2)
+
+
 _ATTENTION = (HeadAttention, LatentAttention, CompressedAttention, LinearAttention, Mamba2)
 _BY_TYPE = {word: each for each in _ATTENTION for word in each.TYPES}
 
