@@ -152,10 +152,9 @@ def test_picks_of_experts_without_weights_go_nowhere() -> None:
 
 
 def test_heads_of_every_kind_are_checked_against_the_mesh() -> None:
-    with pytest.raises(
-        ConfigError, match="mesh.tp=16 must divide the model's 8 attention heads in its mamba2"
-    ):
-        scenario([layer(MAMBA)], {"tp": 16})
+    wide = {"type": "full", "heads": 16, "kv_heads": 16, "head_dim": 4, "v_head_dim": 4}
+    with pytest.raises(ConfigError, match=r"mesh\.tp=16 must divide the model's 8 .* in its mamba2 layers"):
+        scenario([layer(wide), layer(MAMBA)], {"tp": 16})
     with pytest.raises(ConfigError, match="state_exchange='heads' cuts the 4 heads"):
         scenario([layer(MAMBA)], {"tp": 2, "cp": 8, "state_exchange": "heads"})
     with pytest.raises(ConfigError, match="compressed attention and indexers work for all heads at once"):
