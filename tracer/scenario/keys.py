@@ -46,7 +46,7 @@ MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
         "sp": ("What happens to rows outside attention and FFN: Megatron's sequence parallelism, a split "
                "before dispatch only, or none.", 'sp = "off"'),
         "kv_exchange": ("What CP ranks exchange in attention.", 'kv_exchange = "all_gather"'),
-        "state_exchange": ("How layers with a state work over CP: the state is handed on, or heads are dealt.",
+        "state_exchange": ("How layers with a state work over CP: hand the state on, or deal heads.",
                            'state_exchange = "heads"'),
         "window_exchange": ("Whether K/V of a layer with a window goes all round CP, or only where needed.",
                             'window_exchange = "needed"'),
