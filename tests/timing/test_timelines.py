@@ -70,7 +70,7 @@ def every_timeline() -> list[timeline.Timeline]:
     return [
         timeline.of_pipeline(run_pipeline(np.full((3, 4), 2.0))),
         timeline.of_decode(run_decode(3, 2, 2, 1.0)),
-        timeline.of_dualpipe(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
+        timeline.of_training(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
         timeline.of_streams(overlap_two(MoeTimes(4, 2, 1, 3, 2)).placed),
         timeline.of_trip(trip, trip_time(trip)),
     ]
@@ -95,7 +95,7 @@ def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
     from layouts.charts.gantt import gantt_figure
 
     schedule = dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))
-    figure = json.loads(gantt_figure(timeline.of_dualpipe(schedule)).to_json())
+    figure = json.loads(gantt_figure(timeline.of_training(schedule)).to_json())
     found = []
     for trace in figure["data"]:
         kinds = {"i": np.int16, "f": np.float32}

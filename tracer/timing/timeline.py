@@ -113,27 +113,32 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
 
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
-    """One row per stage; one kind a group of requests."""
-    _, stages, groups = pipeline.start.shape
-    step, stage, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
+    """One row per stage; one kind a group of requests; labels name the chunk where stages have several."""
+    step, chunk, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
+    stages, several = pipeline.stages, len(pipeline.stage_of) > pipeline.stages
+    stage, groups = np.array(pipeline.stage_of)[chunk], pipeline.groups
+    names = [f", chunk {number}" if several else "" for number in chunk.tolist()]
     return Timeline(
         title,
         tuple(f"stage {number}" for number in range(stages)),
         tuple(f"group {number}" for number in range(groups)),
         pipeline.start.reshape(-1),
-        np.full(pipeline.start.size, pipeline.stage_seconds),
+        np.full(pipeline.start.size, pipeline.cell_seconds),
         stage.astype(np.int32),
         group.astype(np.int16),
-        tuple(f"group {g}, token {s}" for g, s in zip(group.tolist(), step.tolist(), strict=True)),
+        tuple(
+            f"group {g}, token {s}{name}"
+            for g, s, name in zip(group.tolist(), step.tolist(), names, strict=True)
+        ),
     )
 
 
-def of_dualpipe(schedule: Schedule) -> Timeline:
+def of_training(schedule: Schedule, title: str = "DualPipe") -> Timeline:
     """One row per stage; the kinds are those of the schedule's cells. No labels: there may be many cells."""
     from tracer.timing.schedules.dualpipe import WORK_NAMES
 
     return Timeline(
-        f"DualPipe (training): {schedule.stages} stages, {schedule.micro_batches} micro-batches",
+        f"{title} (training): {schedule.stages} stages, {schedule.micro_batches} micro-batches",
         tuple(f"stage {number}" for number in range(schedule.stages)),
         WORK_NAMES,
         schedule.start,
