@@ -14,7 +14,8 @@ from oracle import OracleWeights
 from oracle.keepers import Keepers
 from oracle.walk import without_nulls
 
-from layouts import build_scene
+from app.lessons import chapter_payload
+from layouts import build_scene, render_svg
 from tracer import ConfigError, Scenario, take_trip
 from tracer.memory.fits import check_fits
 from tracer.memory.kv_owners import kv_owners
@@ -347,3 +348,32 @@ def test_schedules_that_do_not_fit_are_refused() -> None:
         interleaved_1f1b(512, 1 << 18, 2, times)
     with pytest.raises(ConfigError, match="schedule='gpipe' must be one of interleaved"):
         chunk_idle_seconds("gpipe", 4, times)
+
+
+def test_words_and_map_say_the_chunks() -> None:
+    trip = take_trip(scenario(ROUND, layers=16))
+    scene = build_scene(trip)
+    words = [scene.hops[number].words for number, hop in enumerate(trip.hops) if hop.kind == "pp_send"]
+    assert "the token goes round 4 times: 15 sends in all, where whole stages would need 3" in words[0].gotcha
+    assert words[3].what.startswith("Chunk 1 of 4 on stage 3 (layer 4) is done.")
+    there = build_scene(take_trip(scenario(BACK, layers=16)))
+    assert any("turns at the last stage without a send: 6 sends" in hop.words.gotcha for hop in there.hops)
+    narrow = build_scene(take_trip(scenario(BACK, layers=16, cluster={"gpus_per_node": 4})))
+    assert ">1\u20132, 15\u201316<" in render_svg(narrow)
+
+
+def test_the_chapter_of_virtual_stages_is_the_engine_s() -> None:
+    lesson = chapter_payload("rounds")
+    assert (lesson["question"]["answer"], lesson["trip"]["hops"][lesson["reveal"]]["kind"]) == (
+        "GPU 0",
+        "pp_send",
+    )
+    text = " ".join([*lesson["read"], lesson["question"]["explain"], lesson["after"]])
+    for said in (
+        "layers 1\u20134, 17\u201320",
+        "sent 7 times",
+        "send it 3 times",
+        "idle 27% of the time",
+        "these 16%",
+    ):
+        assert said in text
