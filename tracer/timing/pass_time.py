@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
-_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS)
+_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS, HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER)
 """Parts of the traffic that weigh the same whatever the tokens."""
 _NOTHING = LayerTime(())
 _PROPORTIONAL = (
@@ -119,7 +119,8 @@ class PassTime:
         """One MoE layer, its parts one after the other."""
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
-        moved += self.axis_seconds("ep", "weight_pull")
+        moved += self.axis_seconds("ep", "weight_pull", HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH)
+        moved += self.axis_seconds("tp", HopKind.COUNTS_REDUCE)
         small = self.around.seconds + self.around_moe.seconds + self.gather_seconds
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved + small
 
