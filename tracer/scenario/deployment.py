@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, divisors, listed
 from tracer.model.dtype import Dtypes
+from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
 from tracer.scenario.chunks import LayerChunk, layer_chunks, runs_by_stage
 from tracer.scenario.placement import Placement
 from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
@@ -243,11 +244,12 @@ def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
     parts = plan.head_parts(mesh.cp)
     if parts == 1 or model.heads is None:
         return
-    if model.layer_kinds:
+    shapes = _head_shapes(model)
+    if len(shapes) > 1:
         raise ConfigError(
             "mesh.kv_exchange",
             str(plan.kv_exchange),
-            "cuts the heads of layers that are all alike; with layers of several kinds it is not modelled",
+            f"cuts the same heads in each layer, and these have {' and '.join(sorted(shapes))}: not modelled",
             "try kv_exchange = 'ring'",
         )
     heads = model.heads // mesh.tp
@@ -266,6 +268,24 @@ def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
             f"cuts {kv_heads} KV heads of a TP rank over {parts} CP ranks: one number must divide the other",
             "try another cp, or kv_exchange = 'ring'",
         )
+
+
+def _head_shapes(model: ModelSpec) -> set[str]:
+    """The heads of the layers that write K/V, in words; one where they are all alike.
+
+    Windows and layers without K/V change nothing of what a CP rank computes of a head.
+    """
+    found = set()
+    for kind, _ in model.kinds("compare the heads of layers") if model.layer_kinds else ():
+        attention = kind.attention
+        if isinstance(attention, HeadAttention):
+            of = f"{attention.heads}/{attention.kv_heads}"
+            found.add(f"{of} heads of {attention.head_dim} and {attention.v_head_dim}")
+        elif isinstance(attention, LatentAttention):
+            found.add(f"{attention.heads} heads of a latent of {attention.kv_lora_rank}")
+        elif isinstance(attention, CompressedAttention):
+            found |= {f"{attention.heads} heads of one compressed K/V", "compressed entries"}
+    return found
 
 
 def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
