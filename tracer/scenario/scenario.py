@@ -324,7 +324,7 @@ def _check_phase(phase: Phase, kv_exchange: KvExchange) -> None:
         raise ConfigError(
             "mesh.kv_exchange",
             "hierarchical",
-            "is Transformer Engine's training attention ('a2a+p2p'), and no framework decodes over two levels",
+            "is Transformer Engine's training attention (a2a+p2p), and no framework decodes over two levels",
             "take kv_exchange = 'ulysses' or 'ring' in decode",
         )
 

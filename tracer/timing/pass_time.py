@@ -111,23 +111,37 @@ class PassTime:
 
     @property
     def gather_seconds(self) -> float:
-        """Gathers of sharded weights before a layer, on average and none of it hidden behind compute."""
+        """Gathers of sharded weights for a layer, on average, whether they are hidden or not."""
         return self.axis_seconds("dp", HopKind.WEIGHT_GATHER)
+
+    def _with_gather(self, alone_seconds: float) -> float:
+        """A layer in the midst of others: with prefetch the next layer's gather runs beside it."""
+        if self.traffic.scenario.plan.weight_prefetch:
+            return max(alone_seconds, self.gather_seconds)
+        return alone_seconds + self.gather_seconds
 
     @property
     def moe_layer_seconds(self) -> float:
-        """One MoE layer, its parts one after the other."""
+        """One MoE layer, its parts one after the other, with a gather of weights beside it or before."""
+        return self._with_gather(self._moe_alone)
+
+    @property
+    def dense_layer_seconds(self) -> float:
+        """One dense layer, likewise."""
+        return self._with_gather(self._dense_alone)
+
+    @property
+    def _moe_alone(self) -> float:
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
         moved += self.axis_seconds("ep", "weight_pull", HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH)
         moved += self.axis_seconds("tp", HopKind.COUNTS_REDUCE)
-        small = self.around.seconds + self.around_moe.seconds + self.gather_seconds
+        small = self.around.seconds + self.around_moe.seconds
         return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved + small
 
     @property
-    def dense_layer_seconds(self) -> float:
-        """One dense layer."""
-        small = self.around.seconds + self.around_dense.seconds + self.gather_seconds
+    def _dense_alone(self) -> float:
+        small = self.around.seconds + self.around_dense.seconds
         return self.attention_seconds + self.dense.seconds + self.axis_seconds("tp", "ffn") + small
 
     @property
@@ -148,8 +162,14 @@ class PassTime:
         return tuple(self._run_seconds(chunk.layers) for chunk in self.traffic.scenario.chunks)
 
     def _run_seconds(self, layers: range) -> float:
-        moe = sum(self.traffic.scenario.model.is_moe(layer) for layer in layers)
-        return moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
+        is_moe = self.traffic.scenario.model.is_moe
+        moe = sum(map(is_moe, layers))
+        found = moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
+        if not len(layers) or not self.gather_seconds or not self.traffic.scenario.plan.weight_prefetch:
+            return found
+        # The first gather has nothing before it to hide behind, and nothing is gathered beside the last layer.
+        last = self._moe_alone if is_moe(layers[-1]) else self._dense_alone
+        return found + self.gather_seconds + last - self._with_gather(last)
 
     @property
     def token_stage_seconds(self) -> tuple[float, ...]:
@@ -216,6 +236,19 @@ class PassTime:
     @property
     def assumption(self) -> str:
         """What the times assume, in one line."""
+        return self._rates_assumption + self._gathers_assumption
+
+    @property
+    def _gathers_assumption(self) -> str:
+        """How gathers of sharded weights are timed; nothing where there are none."""
+        if not self.gather_seconds:
+            return ""
+        if self.traffic.scenario.plan.weight_prefetch:
+            return "; weights of a layer are gathered behind the layer before it (weight_prefetch)"
+        return "; every layer waits for its weights to be gathered (weight_prefetch = false)"
+
+    @property
+    def _rates_assumption(self) -> str:
         if self.rates is Rates.CALIBRATED:
             return (
                 f"{self.hardware_name} by measured kernels where there are any, {self.rates_name} link rates "
