@@ -122,7 +122,7 @@ class PassTime:
 
     @property
     def moe_layer_seconds(self) -> float:
-        """One MoE layer, its parts one after the other, with a gather of weights beside it or before."""
+        """One MoE layer, its parts one after the other; a gather of weights beside it or before."""
         return self._with_gather(self._moe_alone)
 
     @property
@@ -167,7 +167,7 @@ class PassTime:
         found = moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
         if not len(layers) or not self.gather_seconds or not self.traffic.scenario.plan.weight_prefetch:
             return found
-        # The first gather has nothing before it to hide behind, and nothing is gathered beside the last layer.
+        # The first gather has no layer to hide behind, and nothing is gathered beside the last layer.
         last = self._moe_alone if is_moe(layers[-1]) else self._dense_alone
         return found + self.gather_seconds + last - self._with_gather(last)
 
