@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,6 +26,7 @@ COMMANDS = {
     "from": "app.commands.from_:from_command",
     "generate": "app.commands.decode.generate:generate_command",
     "groups": "app.commands.groups:groups_command",
+    "keys": "app.commands.keys:keys_command",
     "kv": "app.commands.decode.kv:kv_command",
     "ledger": "app.commands.ledger:ledger_command",
     "lockstep": "app.commands.decode.lockstep:lockstep_command",
@@ -39,7 +41,11 @@ COMMANDS = {
     "traffic": "app.commands.cost.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",
 }
-WRONG_INPUT = 2
+WRONG_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+class PipeClosedError(Exception):
+    """What reads our standard output has gone."""
 
 
 class LazyGroup(click.Group):
@@ -57,6 +63,15 @@ class LazyGroup(click.Group):
         module, attribute = target.split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does, but a pipe without a reader ends the program, not click with exit code 0."""
+        try:
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise PipeClosedError from error
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -83,20 +98,35 @@ def tokentrip() -> None:
 
 
 def main(arguments: list[str] | None = None, **extra: Any) -> None:
-    """Run the command line; wrong input ends in one line on stderr and exit code 2."""
+    """Run the command line.
+
+    Exit codes: 0 and 1 by the command, 2 for wrong input (one line on stderr), and as shells count them 130
+    for Ctrl-C and 141 where the reader of a pipe has gone, both without a word.
+    """
     try:
-        for word in arguments or ():
-            if "\0" in word:
-                raise ConfigError(
-                    "arguments", word, "holds a NUL character, which no path can", "leave it out"
-                )
-        tokentrip.main(args=arguments, prog_name="tokentrip", **extra)
+        code = _run(arguments, extra)
     except ConfigError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(WRONG_INPUT)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        code = WRONG_INPUT
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except PipeClosedError:
+        # What is left in the buffer would be written at exit, and fail again.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        code = BROKEN_PIPE
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None, extra: dict[str, Any]) -> int:
+    for word in arguments or ():
+        if "\0" in word:
+            rule = "holds a NUL character, which no path can"
+            raise ConfigError("arguments", word, rule, "leave it out")
+    code = tokentrip.main(args=arguments, prog_name="tokentrip", standalone_mode=False, **extra)
+    return code if isinstance(code, int) else 0
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ PAGES = (
         ("timed", "tokens", "micro_batches", "hardware", "rates", "profile"),
     ),
     Page("Roofline", "/roofline", "app.reports.roofline:roofline_report", ("hardware", "tokens")),
+    Page("Model", "/model", "app.reports.model:model_report", ("of", "kv")),
     Page("Decode", "/decode", "app.reports.decode.decode:decode_report", ("decode", "loads")),
     Page("Compare", "/compare", keys=("a", "b"), one_mesh=False),
     Page("Learn", "/learn", keys=("chapter", "seed_of_quiz"), one_mesh=False),

@@ -17,9 +17,8 @@ import flask
 from dash import html
 
 from app.pages import PAGES, Page, page_at
-from app.web.api import register_api
 from app.web.bundle import Bundle
-from app.web.export_api import register_exports
+from app.web.flask_api import register_api
 from app.web.jobs import VARIABLE, job_manager, job_panel, register_jobs
 from app.web.security import add_headers
 
@@ -96,7 +95,6 @@ def create_app(jobs: Path | None = None) -> dash.Dash:
     for bundle in (scripts, styles):
         bundle.register(app.server)
     register_api(app.server)
-    register_exports(app.server)
     add_headers(app)
     return app
 

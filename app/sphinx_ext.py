@@ -11,7 +11,8 @@
 The argument is a preset or a scenario file beside the page. ``show`` is ``picture`` (the default),
 ``animation``, ``log``, ``table`` or ``counts``; ``tokens`` (``0,5,3:40``) puts several on one map. A role
 puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are those of
-``tracer.trip.facts``. Everything is made when the site is built.
+``tracer.trip.facts``. ``token-model`` draws what a model is made of: one that ships, or a config.json beside
+the page. Everything is made when the site is built.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
+    from tracer.model.configs import ReadModel
     from tracer.scenario.scenario import Scenario
     from tracer.trip.trip import Trip
     from tracer.trip.trips import Trips
@@ -97,27 +99,66 @@ class TokenTrip(SphinxDirective):
         picture: nodes.Node = self._image(trips, PICTURES[show], hop)
         if show == "animation":
             picture = MovingPicture("", self._image(trips, PICTURES["picture"], hop), picture)
-        caption = self.options.get("caption")
-        if caption is None:
-            return [picture]
-        words, messages = self.state.inline_text(caption, self.lineno)
-        return [nodes.figure("", picture, nodes.caption(caption, "", *words)), *messages]
+        return _with_caption(self, picture)
 
     def _image(self, trips: Trips, ending: str, hop: int | None) -> nodes.image:
-        from hashlib import sha256
-
-        from app.exports.files import write_whole
         from app.exports.formats import FORMATS
 
         text = str(FORMATS[ending](trips, hop))
-        name = f"{trips.scenario.name or 'trip'}-{sha256(text.encode()).hexdigest()[:12]}.svg"
-        folder = Path(self.env.doctreedir) / "token-trips"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / name, text)
-        image = nodes.image(uri=_from_source(folder / name, Path(self.env.doc2path(self.env.docname))))
-        image["alt"] = self.options.get("alt") or _alt(trips, hop)
-        self.set_source_info(image)
-        return image
+        return _image_of(self, trips.scenario.name or "trip", text, _alt(trips, hop))
+
+
+class TokenModel(SphinxDirective):
+    """``token-model NAME|config.json`` with the options ``alt`` and ``caption``: the strip of its layers."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
+        "alt": directives.unchanged_required,
+        "caption": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """The picture; wrong input is an error at the directive's own line."""
+        from layouts.pictures.model_svg import model_svg
+        from tracer.memory.anatomy import anatomy
+
+        try:
+            read = _model(self.arguments[0].strip(), self.env)
+            found = anatomy(read.spec, read.warnings)
+        except ConfigError as error:
+            raise self.error(f"token-model: {error}") from error
+        name = read.spec.name or "model"
+        kinds = "; ".join(f"{len(layers)} of {kind.title}" for kind, layers in read.spec.kinds())
+        alt = f"Layers of {name}: {kinds}. {found.count.total:,} parameters."
+        return _with_caption(self, _image_of(self, name, model_svg(found), alt))
+
+
+def _image_of(directive: SphinxDirective, name: str, text: str, alt: str) -> nodes.image:
+    """A picture as a file of the built site; its text lives in the page's alt text."""
+    from hashlib import sha256
+
+    from app.exports.files import write_whole
+
+    env = directive.env
+    plain = "".join(each if each.isalnum() or each in "-._" else "-" for each in name)
+    file = f"{plain}-{sha256(text.encode()).hexdigest()[:12]}.svg"
+    folder = Path(env.doctreedir) / "token-trips"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / file, text)
+    image = nodes.image(uri=_from_source(folder / file, Path(env.doc2path(env.docname))))
+    image["alt"] = directive.options.get("alt") or alt
+    directive.set_source_info(image)
+    return image
+
+
+def _with_caption(directive: SphinxDirective, picture: nodes.Node) -> list[nodes.Node]:
+    """The picture alone, or as a figure with the caption that was asked."""
+    caption = directive.options.get("caption")
+    if caption is None:
+        return [picture]
+    words, messages = directive.state.inline_text(caption, directive.lineno)
+    return [nodes.figure("", picture, nodes.caption(caption, "", *words)), *messages]
 
 
 class MovingPicture(nodes.General, nodes.Element):
@@ -167,6 +208,18 @@ def _scenario(source: str, env: BuildEnvironment) -> Scenario:
     return load_scenario(Path(absolute))
 
 
+def _model(source: str, env: BuildEnvironment) -> ReadModel:
+    """A model that ships, or a config.json beside the page; the page is built anew when the file changes."""
+    from tracer.model.configs import read_config_file
+    from tracer.model.configs.presets import read_model_preset
+
+    if not source.lower().endswith(".json"):
+        return read_model_preset(source)
+    relative, absolute = env.relfn2path(source)
+    env.note_dependency(relative)
+    return read_config_file(Path(absolute))
+
+
 def _from_source(path: Path, page: Path) -> str:
     import os
 
@@ -214,8 +267,9 @@ def _row(cells: list[Any]) -> nodes.row:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive and the role; builds may run in parallel."""
+    """Register the directives and the role; builds may run in parallel."""
     app.add_directive("token-trip", TokenTrip)
+    app.add_directive("token-model", TokenModel)
     app.add_role("token-fact", TokenFact())
     html, paper = (_show_moving, None), (_show_still, None)
     app.add_node(MovingPicture, html=html, latex=paper, text=paper, man=paper, texinfo=paper)

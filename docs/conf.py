@@ -12,6 +12,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "app.sphinx_ext",
+    "sphinx_click",
 ]
 exclude_patterns = ["_build"]
 nitpicky = False
@@ -49,6 +50,15 @@ def fill_licences(app, docname, source):
         source[0] = source[0].replace("<!-- licences -->", told["table"]())
 
 
+def fill_keys(app, docname, source):
+    """Put the keys of a scenario file where their page asks for them."""
+    if docname == "scenario-keys":
+        from tracer.scenario.keys import keys_markdown
+
+        source[0] = source[0].replace("<!-- scenario-keys -->", keys_markdown())
+
+
 def setup(app):
     app.connect("source-read", fill_ledger)
     app.connect("source-read", fill_licences)
+    app.connect("source-read", fill_keys)

@@ -84,7 +84,7 @@ def check(case: Case, batch: Batch, plain: dict[int, Plain]) -> None:
 
 
 def tables(mesh: Tables, model: Tables | None = None, **parts: Tables) -> Tables:
-    """A scenario of two layers, 12 experts and top-3, 4 GPUs a node, unless said otherwise."""
+    """A scenario of two layers, 12 experts and top-3, 4 GPUs per node, unless said otherwise."""
     base = {"layers": 2, "hidden": 16, "heads": 4, "head_dim": 4, "vocab": 8, "dense_hidden": 8}
     whole = base | {"experts": 12, "top_k": 3, "expert_hidden": 8} | (model or {})
     return {"model": whole, "mesh": mesh, "cluster": {"gpus_per_node": 4}, "token": {"prompt": 16}} | parts

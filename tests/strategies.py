@@ -12,6 +12,7 @@ from typing import Any
 from draws import draws
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from kind_strategies import layer_kinds, name_experts, routed_layers
 from oracle import OracleMesh, landing_table
 from oracle.decode import rows_of_tp_ranks
 
@@ -190,6 +191,8 @@ def moe_layers(model: Scenario) -> list[int]:
     """1-based numbers of the MoE layers."""
     if "experts" not in model:
         return []
+    if "layer_kinds" in model:
+        return routed_layers(model)
     dense = model.get("dense_layers", 0)
     listed = range(1, dense + 1) if isinstance(dense, int) else dense
     return [layer for layer in range(1, model["layers"] + 1) if layer not in listed]
@@ -228,13 +231,14 @@ def experts(draw: st.DrawFn, model: Scenario, ep: int, always: int = 0) -> tuple
     if kind == "table" and own_table:
         placement["slots_by_layer"] = {str(draw(st.sampled_from(layers))): draw(slot_tables(count, ep))}
     model.update(experts=count - always, top_k=top_k)
+    name_experts(model)
     distinct = _distinct(st.integers(0, count - always - 1), top_k)
     return placement, {str(layer): draw(distinct, label=f"picks of layer {layer}") for layer in layers}
 
 
 @st.composite
 def clusters(draw: st.DrawFn, world: int) -> Scenario:
-    """1-8 GPUs a node, islands of whole nodes, the last node partly empty, or a table that scatters ranks."""
+    """1-8 GPUs per node, islands of whole nodes, a last node partly empty, or a table of scattered ranks."""
     per_node = draw(st.integers(1, 8), label="gpus_per_node")
     cluster: Scenario = {"gpus_per_node": per_node}
     nodes = -(-world // per_node)
@@ -308,7 +312,10 @@ def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario
     if sharers_of_heads(mesh) > 1:
         return added
     tp = mesh.get("tp", 1)
-    copies = tp if "kv_lora_rank" in model else max(1, tp // model["kv_heads"])
+    kinds = model.get("layer_kinds", [{"attention": model}])
+    mixers = [kind["attention"] for kind in kinds if "attention" in kind]
+    counts = [mixer["kv_heads"] for mixer in mixers if "kv_heads" in mixer and "kv_lora_rank" not in mixer]
+    copies = max(1, tp // max(counts, default=1))
     dcp = draw(st.sampled_from(divisors(copies)), label="dcp")
     _set_unless(added, "dcp", dcp, 1)
     _choose(draw, added, "decode_attention", ["pass_q", "auto"] if dcp > 1 else ["pass_q", "pass_kv", "auto"])
@@ -351,14 +358,24 @@ def _routed_shared(draw: st.DrawFn, model: Scenario, mesh: Scenario) -> int:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, contracts: list[str] = WEIGHTED_CONTRACTS, phase: str = "prefill") -> Scenario:
-    """A whole valid scenario of a phase, every pick given, at most 256 ranks."""
+def scenarios(
+    draw: st.DrawFn,
+    contracts: list[str] = WEIGHTED_CONTRACTS,
+    phase: str = "prefill",
+    *,
+    kinds: bool = False,
+) -> Scenario:
+    """A whole valid scenario of a phase, picks given, at most 256 ranks; with ``kinds`` layers may differ."""
     layers = draw(st.integers(1, 5), label="layers")
     mesh = draw(meshes(layers, contracts))
     if phase == "decode" and mesh.get("kv_exchange") == "hierarchical":
         mesh["kv_exchange"] = "ulysses"
         del mesh["cp_inner"]
     model = draw(models(layers, mesh.get("tp", 1), sharers_of_heads(mesh)))
+    if kinds and "weight_shard" not in mesh and draw(st.sampled_from([0, 0, 1]), label="layers of kinds"):
+        model["layer_kinds"] = draw(layer_kinds(model, mesh, sharers_of_heads(mesh)))
+        _choose(draw, mesh, "state_exchange", ["state", "heads"])
+        _choose(draw, mesh, "window_exchange", ["all", "needed"])
     scenario: Scenario = {"model": model}
     _set_unless(scenario, "phase", phase, "prefill")
     if phase == "decode":

@@ -13,14 +13,14 @@ Scenario = dict[str, Any]
 
 
 @many
-@given(scenarios())
+@given(scenarios(kinds=True))
 def test_trip(scenario: Scenario) -> None:
     """Hops, transfers, touched set, crossings by axis, ops, bytes by tier, running tallies."""
     assert differences(engine_trip(scenario), walk(scenario)) == []
 
 
 @many
-@given(scenarios(phase="decode"))
+@given(scenarios(phase="decode", kinds=True))
 def test_decode_trip(scenario: Scenario) -> None:
     """A new token: pass-Q, pass-KV and DCP, MLA and GQA, low latency by default."""
     assert differences(engine_trip(scenario), walk(scenario)) == []

@@ -60,7 +60,7 @@ def test_orders() -> None:
 
 
 def test_census_of_a_file(tmp_path: Path) -> None:
-    """Two tokens a rank; picks lead to GPUs that can be worked out by hand."""
+    """Two tokens per rank; picks lead to GPUs that can be worked out by hand."""
     picks = np.zeros((8, 32, 2), np.int16)
     picks[:, :, 1] = 16
     np.save(tmp_path / "picks.npy", picks)

@@ -43,7 +43,7 @@ def random_picks(rng: np.random.Generator, tokens: int, experts: int, top_k: int
 
 
 SHAPES = [
-    # ep, experts, k, GPUs a node, nodes an island
+    # ep, experts, k, GPUs per node, nodes per island
     (16, 32, 2, 8, 1),
     (64, 256, 8, 8, 1),
     (40, 80, 4, 8, 1),  # 5 lanes
@@ -105,7 +105,7 @@ def test_a_large_batch_counts_the_same_as_in_pieces(dtype: Any) -> None:
 
 @pytest.mark.parametrize("name", ["six-cuts", "six-cuts-pp-inside-dp", "deepseek-v3-prefill-ep32"])
 def test_closed_form_within_sampling_error(name: str) -> None:
-    """IB and NVLink copies a token against the exact sums; error below 4.5 standard errors."""
+    """IB and NVLink copies per token against the exact sums; error below 4.5 standard errors."""
     scenario = load_scenario(name).with_(picks=())
     tokens = 20_000
     model = scenario.model
@@ -194,7 +194,7 @@ def test_each_layer_apart_adds_up() -> None:
         (np.full((8, 4, 2), 32), r"picks\[0, 0, 0\]=32 must be an expert from 0 to 31"),
         (np.array([[[0, 1]] * 3 + [[4, -2]]] * 8), r"picks\[0, 3, 1\]=-2 must be an expert"),
         (np.zeros((9, 4, 2), int), r"picks='9 layers' must be one of each of the model's 8 MoE layers"),
-        (np.zeros((8, 4, 40), int), r"picks='40 picks a token' are more than the model's 32 experts"),
+        (np.zeros((8, 4, 40), int), r"picks='40 picks per token' are more than the model's 32 experts"),
         (np.zeros((8, 4, 2)), r"picks='float64' must be integers"),
         (np.zeros(8, int), r"picks=\[8\] must be \[layers, tokens, k\]"),
     ],

@@ -181,7 +181,7 @@ def test_as_many_picks_as_experts_and_one_more() -> None:
     scenario = scenario_of({"dp": 4, "ep": 4})
     every = np.broadcast_to(np.arange(12), (2, 4, 12))
     assert take_census(scenario, ArrayPicks(every)).picks == every.size
-    with pytest.raises(ConfigError, match=r"picks='13 picks a token' are more than the model's 12 experts"):
+    with pytest.raises(ConfigError, match=r"picks='13 picks per token' are more than the model's 12 experts"):
         take_census(scenario, ArrayPicks(np.zeros((2, 4, 13), int)))
 
 

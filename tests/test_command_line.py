@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +231,7 @@ WRONG = [
     (("trip", "six-cuts", "--tokens", "1,x"), "--tokens='1,x' must be positions"),
     (("trip", "six-cuts", "--tokens", "1,1"), "names position 1 of replica 2 twice"),
     (("fits", "six-cuts", "--usable", "2"), "usable=2.0 must be a part of the memory"),
-    (("time", "six-cuts", "--set", "cluster.hardware=mi300x"), "cluster.nvlink_bytes_per_s=None is needed"),
+    (("time", "six-cuts", "--set", "cluster.hardware=mi300x"), "cluster.ib_bytes_per_s=None is needed"),
     (("causal", "six-cuts", "--cp", "131072", "--ep", "16"), "whose work can be listed"),
     (("rank", "six-cuts", "99"), "rank=99 must be a whole number from 0 to 31"),
     (("groups", "six-cuts", "--axis", "xp"), "axis='xp' has no groups"),
@@ -308,3 +312,20 @@ def test_replay_shrinks_a_large_model_and_says_so() -> None:
     result = run("replay", "six-cuts", "--json")
     assert (result.exit_code, "replaying it tiny" in result.stderr) == (0, True)
     assert json.loads(result.stdout)["equal"]
+
+
+def test_a_reader_that_goes_and_an_interrupt_end_as_shells_expect() -> None:
+    """141 where a pipe's reader has gone and 130 after Ctrl-C, both without a traceback."""
+    words = [sys.executable, "-m", "app.cli"]
+    with subprocess.Popen([*words, "presets"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as gone:
+        assert gone.stdout is not None and gone.stderr is not None
+        gone.stdout.close()  # before it writes
+        assert gone.stderr.read() == b""
+    assert gone.returncode == 141
+    census = [*words, "census", "deepseek-v3-prefill-ep32", "--tokens", "4000000000"]
+    with subprocess.Popen(census, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as counting:
+        time.sleep(4)
+        counting.send_signal(signal.SIGINT)
+        _, said = counting.communicate(timeout=60)
+    assert counting.returncode == 130
+    assert b"Traceback" not in said

@@ -230,7 +230,7 @@ def test_a_trip_visits_the_parts_that_a_layer_has() -> None:
         found = {hop.kind for hop in trip.hops if hop.layer == layer}
         assert (HopKind.DISPATCH in found) == kinds[layer - 1].is_moe
         assert (HopKind.KV_EXCHANGE in found) == bool(kinds[layer - 1].kv_values)
-    assert "not modelled: what linear-attention and Mamba layers hand on over cp" in str(trip)
+        assert (HopKind.STATE_PASS in found) == (getattr(kinds[layer - 1].attention, "type", "") == "mamba2")
 
 
 # reading

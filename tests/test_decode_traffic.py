@@ -38,7 +38,7 @@ def step_bytes(scenario: Scenario, picks: list[dict[int, tuple[int, ...]]]) -> C
     assert landing.padded == landing.batch
     for replica in range(scenario.mesh.dp):
         for cp in range(scenario.mesh.cp):
-            position = landing.first_position_on(cp)
+            position = landing.first_position_on(cp) + scenario.mesh.cp  # the last token was a new one too
             for slot in range(landing.batch):
                 rider = scenario.with_token(replica=replica, position=position, slot=slot)
                 for each in picks:
@@ -59,7 +59,7 @@ def stated(traffic: CommVolume, axis: str, tier: str) -> float:
 
 
 @settings(suppress_health_check=SLOW_DRAWS, deadline=None, max_examples=draws(25))
-@given(scenarios(phase="decode"))
+@given(scenarios(phase="decode", kinds=True))
 def test_dense_axes_are_the_steps_own_bytes(drawn: dict[str, Any]) -> None:
     """Σ over every row of a step, its trip's tp, cp and pp bytes by tier, the LM head's too."""
     way = attention_way(Scenario.from_dict(drawn))
@@ -95,8 +95,8 @@ def test_a_step_has_queries_and_partials_where_a_prompt_has_kv() -> None:
     assert "of experts on other islands" in next(line for line in step.lines if line.axis == "ep").formula
     passed = comm_volume(decode(decode_attention="pass_kv"))
     assert [line.part for line in passed.lines if line.axis == "cp"] == ["attention"]
-    assert "decode: T = 4 padded new tokens a replica, one of each request" in str(step)
-    assert "prefill: T = 64 padded tokens a replica" in str(prompt)
+    assert "decode: T = 4 padded new tokens per replica, one of each request" in str(step)
+    assert "prefill: T = 64 padded tokens per replica" in str(prompt)
     assert (step.to_dict()["phase"], prompt.to_dict()["phase"]) == ("decode", "prefill")
 
 

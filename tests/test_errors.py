@@ -34,7 +34,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "cluster.nodes",
         {"mesh": {"dp": 3, "ep": 1}},
-        r"cluster\.nodes=4 x 8 GPUs a node is 32, but .* is 24; try nodes = 3",
+        r"cluster\.nodes=4 x 8 GPUs per node is 32, but .* is 24; try nodes = 3",
     ),
     (
         "mesh.order",

@@ -26,7 +26,7 @@ def test_line(check: Check) -> None:
         (six_cuts.ib_share, "0.7581; 0.3790·Td; 0.6653·Td"),
         (six_cuts.relative_times, "EP 6.82, PP 1.125 and 4.50"),
         (moe_inference.combinations, "409,663,695,276,000 ≈ 4.10e+14"),
-        (moe_deployment.hybrid, "2.71 remote copies a token against 3.97"),
+        (moe_deployment.hybrid, "2.71 remote copies per token against 3.97"),
         (moe_inference.fabric, "13.76 MB, 110 Gb/s; V3 has 58 MoE layers: 13.30 MB"),
         (simulation.link_times, "1.04 ms and 9.4 ms"),
         (simulation.skewed_loads, "1570 and 842; ratio of means 1.533 (34.8% lost)"),

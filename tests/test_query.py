@@ -7,7 +7,7 @@ from draws import draws
 from hypothesis import HealthCheck, given, settings
 from strategies import scenarios
 
-from app.query.address import MAX_QUERY, flatten, scenario_of, tables_of
+from app.query.address import MAX_QUERY, flatten, scenario_of, tables_of_query
 from tracer import ConfigError, Scenario, load_scenario
 
 
@@ -47,7 +47,7 @@ def test_a_single_pick_of_a_top_1_model_is_a_list() -> None:
 
 
 def test_an_empty_value_takes_out_a_key_or_a_table() -> None:
-    assert "nodes" not in tables_of({"cluster.nodes": ""})["cluster"]
+    assert "nodes" not in tables_of_query({"cluster.nodes": ""})["cluster"]
     found = scenario_of({"picks": "", "model": "", "model.preset": "mixtral-8x7b", "mesh.ep": "8"})
     assert found.model.layers == 32
 

@@ -112,7 +112,8 @@ def test_rows_and_kv_of_the_prompt_are_where_it_lands(scenario: Scenario) -> Non
     for rank in range(0, oracle.world, max(1, oracle.world // 8)):
         at, held = oracle.coordinates[rank], residency_of(whole, rank)
         of_share = [position for other in range(tp) for position in table[at["cp"], other]]
-        sharers = [oracle.coordinates[peer]["cp"] for peer in inner_group(scenario, oracle, rank)]
+        group = inner_group(oracle, rank, sharers_of_heads(scenario.get("mesh", {})))
+        sharers = [oracle.coordinates[peer]["cp"] for peer in group]
         kept = [position for cp in sharers for other in range(tp) for position in table[cp, other]]
         own = table[at["cp"], at["tp"]] if whole.plan.sp == "megatron" else of_share
         if not held.share.layers.count:
@@ -179,7 +180,7 @@ def test_gpu_11_by_hand() -> None:
 
 
 def test_deepseek_prefill_units() -> None:
-    """Nine routed experts a GPU, and on TP4 a quarter of the heads but every latent."""
+    """Nine routed experts per GPU, and on TP4 a quarter of the heads but every latent."""
     v3 = model_preset("deepseek-v3")
     by_dp, by_tp = (
         residency_of(tracer.load_scenario(name), 5)

@@ -57,6 +57,7 @@ COMMANDS = [
     ("orders", "orders six-cuts"),
     ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
     ("fits", "fits six-cuts"),
+    ("keys", "keys mesh"),
     ("model", "model deepseek-v3.2 --kv fp8"),
     ("model", "model nemotron-3-nano-30b-a3b"),
     ("rank", "rank six-cuts-decode 11"),

@@ -21,7 +21,8 @@ from app.exports.formats import FORMATS
 from app.query.address import flatten
 from app.reports.flags import MAX_BYTES
 from app.server import create_server
-from app.web.api import BUILDERS, MAX_BODY_BYTES
+from app.web.api import BUILDERS
+from app.web.flask_api import MAX_BODY_BYTES
 from tests.fuzz.judge import bounded_memory, judged
 from tests.test_bounds import BASE, SIZES
 from tracer.scenario.read import parse_text

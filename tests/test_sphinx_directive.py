@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -96,3 +97,18 @@ def test_a_mistake_is_an_error_with_file_and_line(block: str, complaint: str, tm
     done = build(tmp_path, f"# A trip\n\n```{block}\n```\n")
     assert done.returncode != 0
     assert re.search(complaint, done.stderr.replace("\n", " ")), done.stderr
+
+
+def test_a_model_is_drawn_by_name_and_from_a_config_beside_the_page(tmp_path: Path):
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    block = "```{token-model} deepseek-v3\n:caption: Its layers\n```\n\n```{token-model} config.json\n```\n"
+    done = build(tmp_path, "# Models\n\n" + block)
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "_build" / "html" / "index.html").read_text()
+    assert "671,026,404,352 parameters" in html
+    assert "2 of full + gated FFN 128" in html
+    wrong = build(tmp_path, "# Models\n\n```{token-model} deepseek-v33\n```\n")
+    assert wrong.returncode != 0
+    assert "token-model: model.preset='deepseek-v33' is not a model that ships" in wrong.stderr

@@ -6,6 +6,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from tracer.serving.pools import Pools
 from tracer.timing.report import time_report
 from tracer.timing.schedules.chunk_schedules import chunk_idle_seconds, dualpipe_v, interleaved_1f1b, zb_v
 from tracer.timing.schedules.decode_pipeline import run_decode
-from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule, Work
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, ChunkWork, Schedule
 from tracer.timing.schedules.pipeline import pipeline_bubble
 from tracer.timing.schedules.training import Training, trainings
 from tracer.timing.schedules.virtual_stages import run_chunks
@@ -142,29 +143,30 @@ def test_kv_leaves_every_chunk_for_the_decode_pool() -> None:
 def test_the_bubble_of_interleaved_stages(stages: int, laps: int, batches: int) -> None:
     """(p-1)/(m·v+p-1), simulated: v times as many turns share the same idle time."""
     stage_of = tuple(range(stages)) * laps
-    found = run_chunks(np.full((stages * laps, batches), 0.5), stage_of)
+    found = run_chunks([[0.5] * batches] * (stages * laps), stage_of)
     assert found.bubble == pytest.approx((stages - 1) / (batches * laps + stages - 1))
     assert found.bubble == pytest.approx(pipeline_bubble(stages, batches, laps))
 
 
 @pytest.mark.parametrize("stage_of", [(0, 1, 2, 2, 1, 0), (0, 1, 2, 0, 1, 2)])
 def test_no_stage_works_twice_at_once_and_none_before_its_rows(stage_of: tuple[int, ...]) -> None:
-    seconds = np.random.default_rng(7).uniform(0.5, 2.0, (6, 7))
+    random = Random(7)
+    seconds = [[random.uniform(0.5, 2.0) for _ in range(7)] for _ in range(6)]
     found = run_chunks(seconds, stage_of, 0.25)
-    end = found.start + found.seconds
+    start, end = np.array(found.start), np.array(found.start) + np.array(found.seconds)
     for chunk in range(1, 6):
         away = 0.25 if stage_of[chunk] != stage_of[chunk - 1] else 0.0
-        assert (found.start[chunk] >= end[chunk - 1] + away - 1e-12).all()
+        assert (start[chunk] >= end[chunk - 1] + away - 1e-12).all()
     for stage in range(3):
         rows = [chunk for chunk, where in enumerate(stage_of) if where == stage]
-        spans = sorted((found.start[c, m], end[c, m]) for c in rows for m in range(7))
+        spans = sorted((start[c, m], end[c, m]) for c in rows for m in range(7))
         assert all(after >= done - 1e-12 for (_, done), (after, _) in pairwise(spans))
 
 
 def test_the_time_report_runs_chunks() -> None:
     report = time_report(scenario(ROUND, cluster={"hardware": "h100"}), micro_batches=8)
     assert report.pipeline is not None and report.whole is not None
-    assert report.pipeline.start.shape == (16, 8)
+    assert (len(report.pipeline.start), report.pipeline.micro_batches) == (16, 8)
     assert (report.pipeline.stages, report.pipeline.chunks) == (4, 4)
     assert report.closed_bubble == pytest.approx(3 / (8 * 4 + 3))
     assert "pipeline: 4 stages of 4 chunks x 8 micro-batches" in str(report)
@@ -172,7 +174,7 @@ def test_the_time_report_runs_chunks() -> None:
     assert there_and_back.closed_bubble is None
     chunked = time_report(scenario(ROUND, cluster={"hardware": "h100"}), chunk=4).pipeline
     assert chunked is not None
-    assert chunked.start.shape == (16, 4)
+    assert (len(chunked.start), chunked.micro_batches) == (16, 4)
     sent = 15 * report.whole.send_seconds
     assert report.whole.seconds == pytest.approx(sum(report.whole.stage_seconds) + sent)
 
@@ -242,7 +244,7 @@ def test_decode_there_and_back_is_a_plain_queue() -> None:
             waiting.append((start + cell + (0 if chunk == 1 else send), step, chunk + 1, group))
         elif step < 2:
             waiting.append((start + cell + send, step + 1, 0, group))
-    assert {key: run.start[key] for key in wanted} == wanted
+    assert {key: run.start[key[0]][key[1]][key[2]] for key in wanted} == wanted
     assert run.steady_bubble is None
 
 
@@ -262,26 +264,26 @@ def test_interleaved_1f1b_takes_its_closed_form(stages: int, chunks: int, batche
     found = interleaved_1f1b(stages, batches, chunks, times)
     idle = chunk_idle_seconds("interleaved", stages, times)
     assert idle is not None
-    assert found.bubble_seconds.tolist() == [idle] * stages
+    assert found.bubble_seconds == (idle,) * stages
     assert found.makespan == (batches * chunks + stages - 1) * 7
-    share = 1 - float(found.busy_seconds[0]) / found.makespan
+    share = 1 - found.busy_seconds[0] / found.makespan
     assert share == pytest.approx((stages - 1) / (batches * chunks + stages - 1))
 
 
 @pytest.mark.parametrize(("stages", "batches"), [(2, 3), (3, 7), (4, 8), (6, 20)])
 def test_zb_v_idles_only_while_it_fills(stages: int, batches: int) -> None:
     found = zb_v(stages, batches, ChunkTimes(1, 2, 1, 3))
-    assert found.bubble_seconds.tolist() == [stages - 1] * stages
+    assert found.bubble_seconds == (stages - 1,) * stages
     assert Training("zb_v", ChunkTimes(1, 2, 1, 3), found, ()).idle_inside == 0
     one = interleaved_1f1b(stages, -(-batches // stages) * stages, 2, ChunkTimes(1, 2, 1, 3))
-    assert found.bubble_seconds.max() < one.bubble_seconds.max()
+    assert max(found.bubble_seconds) < max(one.bubble_seconds)
 
 
 @pytest.mark.parametrize(("stages", "batches"), [(2, 4), (3, 7), (4, 8), (6, 20)])
 def test_dualpipe_v_idles_at_most_its_closed_form(stages: int, batches: int) -> None:
     times = ChunkTimes(3, 5, 2, 6)
     found = dualpipe_v(stages, batches, times)
-    assert found.bubble_seconds.max() == chunk_idle_seconds("dualpipe_v", stages, times)
+    assert max(found.bubble_seconds) == chunk_idle_seconds("dualpipe_v", stages, times)
 
 
 SCHEDULES = json.loads((Path(__file__).parent / "data" / "torch_schedules.json").read_text())["schedules"]
@@ -298,7 +300,7 @@ def test_each_stage_does_what_pytorch_schedules(case: str) -> None:
     name, stages, batches = case.split("/")
     found = MAKERS[name](int(stages), int(batches), ChunkTimes(1, 2, 1, 3))
     for stage, wanted in enumerate(SCHEDULES[case]):
-        mine = np.flatnonzero(found.stage == stage)
+        mine = [index for index, own in enumerate(found.stage) if own == stage]
         theirs = []
         for action in wanted.split():
             parts = re.findall(r"\d+([FBIW])(\d+)", action)
@@ -310,14 +312,14 @@ def test_each_stage_does_what_pytorch_schedules(case: str) -> None:
 
 def cell_of(found: Schedule, index: int) -> tuple[tuple[str, int], ...]:
     """A cell as (letter, micro-batch) pairs; weights name none."""
-    work, forward = Work(found.kind[index]), int(found.forward_batch[index])
+    work, forward = ChunkWork(found.kind[index]), int(found.forward_batch[index])
     backward = int(found.backward_batch[index])
     letters = {
-        Work.FORWARD: (("F", forward),),
-        Work.BACKWARD: (("B", backward),),
-        Work.BACKWARD_INPUT: (("I", backward),),
-        Work.WEIGHTS: (("W", -1),),
-        Work.OVERLAPPED: (("F", forward), ("B", backward)),
+        ChunkWork.FORWARD: (("F", forward),),
+        ChunkWork.BACKWARD: (("B", backward),),
+        ChunkWork.BACKWARD_INPUT: (("I", backward),),
+        ChunkWork.WEIGHTS: (("W", -1),),
+        ChunkWork.OVERLAPPED: (("F", forward), ("B", backward)),
     }
     return letters[work]
 

@@ -7,16 +7,29 @@ registers a function under the entry-point group ``tokentrip.renderers``, named 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib import import_module
 from math import fsum, inf, isfinite
 from typing import Any, ClassVar
 
 PICTURES = "tokentrip.renderers"
 Rows = Iterable[Sequence[object]]
+
+
+def number_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as runs, each by its first and last.
+
+    >>> number_runs([1, 2, 3, 7, 9, 10])
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def format_bytes(size: float) -> str:
@@ -170,6 +183,8 @@ def text_table(
 def _wrapped(before: str, last: str, line_width: int) -> list[str]:
     """A row whose last cell goes on under itself; a terminal too narrow for that wraps lines on its own."""
     room = line_width - len(before)
+    import textwrap
+
     parts = textwrap.wrap(last, room) if room > 0 else [last]
     first, *others = parts or [""]
     return [(before + first).rstrip(), *(" " * len(before) + part for part in others)]
@@ -177,6 +192,8 @@ def _wrapped(before: str, last: str, line_width: int) -> list[str]:
 
 def html_table(header: Sequence[str], rows: Rows) -> str:
     """A plain HTML table; every cell is escaped."""
+    from html import escape
+
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows

@@ -115,7 +115,7 @@ def weights() -> Lesson:
     read = (
         "Instead of sending tokens to experts, a GPU can fetch the experts it does not hold, layer by "
         "layer, while it computes. Tokens never leave, and replicas never wait for one another.",
-        f"On this node the model has {trip.scenario.model.experts} experts a layer over "
+        f"On this node the model has {trip.scenario.model.experts} experts per layer over "
         f"{trip.scenario.mesh.size_of('ep')} GPUs. Dispatch and combine move about "
         f"{format_bytes(moved)} a layer for one token.",
     )

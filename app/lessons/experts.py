@@ -6,6 +6,7 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus, plural
 from tracer.display import format_bytes
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.trip.trip import take_trip
 
@@ -54,7 +55,7 @@ def one_block() -> Lesson:
     )
     after = (
         "Each GPU with work computes its expert's output and sends it back: that is the combine, the "
-        f"next hop. Two hops a layer, {plural(model.moe_layers, 'layer')}: {trip.log.comm_ops} comm "
+        f"next hop. Two hops per layer, {plural(model.moe_layers, 'layer')}: {trip.log.comm_ops} comm "
         "ops, all over NVLink."
     )
     return Lesson(ONE_NODE, trip, read, question, after, hop - 1, hop)
@@ -124,7 +125,7 @@ def replicas() -> Lesson:
     trip, mesh = take_trip(scenario), scenario.mesh
     hop = find_hop(trip, "dispatch", 3)
     dp = mesh.dp
-    group = mesh.group(scenario.home, "ep")
+    group = mesh.group(scenario.home, Axis.EP)
     model = scenario.model
     read = (
         f"The tints on the map are the {dp} replicas: each serves a request of its own and never talks "

@@ -6,6 +6,7 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus
 from tracer.display import format_bytes
+from tracer.mesh.axes import Axis
 from tracer.trip.trip import take_trip
 
 SIX = {"scenario": "six-cuts"}
@@ -44,7 +45,7 @@ def zigzag_lesson() -> Lesson:
     """Why chunks are dealt from both ends."""
     scenario = scenario_of(SIX)
     cp, plan = scenario.mesh.cp, scenario.landing
-    rank = scenario.mesh.dense.coordinate(scenario.home, "cp")
+    rank = scenario.mesh.dense.coordinate(scenario.home, Axis.CP)
     chunks = [rank, 2 * cp - 1 - rank]
     work = [2 * chunk + 1 for chunk in range(2 * cp)]
     read = (
@@ -84,8 +85,8 @@ def layouts() -> Lesson:
         f"heads, and a head needs the tokens of the whole group. So each rank must see {rows * tp} "
         f"tokens, not {rows}.",
     )
-    cp = [rank for rank in scenario.mesh.group(scenario.home, "cp") if rank != scenario.home]
-    dp = [rank for rank in scenario.mesh.group(scenario.home, "dp") if rank != scenario.home]
+    cp = [rank for rank in scenario.mesh.group(scenario.home, Axis.CP) if rank != scenario.home]
+    dp = [rank for rank in scenario.mesh.group(scenario.home, Axis.DP) if rank != scenario.home]
     question = ask(
         f"The first hop gathers rows. Where does {gpus([scenario.home])} send its row?",
         gpus(peers),
@@ -112,7 +113,7 @@ def kv_exchange_lesson() -> Lesson:
         f"With grouped-query attention, {heads // kv_heads} query heads share one KV head: K and V "
         f"together are {2 * kv_heads} heads against {heads} for the queries.",
     )
-    peers = [rank for rank in scenario.mesh.group(scenario.home, "tp") if rank != scenario.home]
+    peers = [rank for rank in scenario.mesh.group(scenario.home, Axis.TP) if rank != scenario.home]
     question = ask(
         f"{gpus(scenario.mesh.group(scenario.home, 'tp'))} hold half of the heads each. Which GPUs get "
         "a copy of the token's K/V?",
@@ -133,7 +134,7 @@ def merge_lesson() -> Lesson:
     scenario = scenario_of(SIX)
     trip = take_trip(scenario)
     hop = find_hop(trip, "reduce_scatter")
-    group = list(scenario.mesh.group(scenario.home, "tp"))
+    group = list(scenario.mesh.group(scenario.home, Axis.TP))
     read = (
         "Each TP rank multiplies its heads by its rows of the output projection. Every rank now has a "
         "share of every element of the token's row; only the sum means anything.",

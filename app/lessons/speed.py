@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from app.lessons.costs import ONE_NODE
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import gpus
-from tracer.batch.permutation import grouped_against_loop, permute
-from tracer.batch.picks.draws import DrawnPicks
+from tracer.batch.grouped_gemm import grouped_against_loop
+from tracer.mesh.axes import Axis
 from tracer.mesh.hardware import hardware_preset
+from tracer.scenario.routing import draw_picks
 from tracer.scenario.token import Phase
 from tracer.serving.phases import phase_table
 from tracer.timing.report import contract_group, time_report
@@ -18,6 +21,9 @@ from tracer.timing.roofline import expert_points, expert_roof, ridge
 from tracer.timing.weights.crossover import crossover_prompt, crossover_sequences
 from tracer.trip.clock import LinkRates
 from tracer.trip.trip import take_trip
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
 
 SIX = {"scenario": "six-cuts"}
 DECODE = {"scenario": "six-cuts-decode"}
@@ -32,15 +38,13 @@ def grouped() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     target, layer = trip.hops[hop].transfers[0].dst, trip.hops[hop].layer
-    experts = model.need("experts", "group rows")
-    drawn = DrawnPicks.of_model(model, BATCH, seed=scenario.seed).read(0, 0, BATCH)
-    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)["ep"])
-    counts = permute(drawn, experts).counts[np.array(held)]
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.coordinates(target)[Axis.EP])
+    counts = _rows(scenario, held)
     loop, once = grouped_against_loop(counts, 2 * model.need("expert_hidden", "size a GEMM"), sms=SMS)
     read = (
         f"{gpus([target])} holds {len(held)} experts of the layer. Draw a batch of {BATCH} tokens over the "
-        f"node: {int(counts.sum())} of their picks reach it, from {int(counts.min())} to "
-        f"{int(counts.max())} rows an expert. Sorted by expert, they lie in one buffer, one run each.",
+        f"node: {sum(counts)} of their picks reach it, from {min(counts)} to "
+        f"{max(counts)} rows per expert. Sorted by expert, they lie in one buffer, one run each.",
         f"A loop launches one matmul for each expert that has rows and waits for it: {loop.launches} "
         f"launches. A GPU of {SMS} SMs works in waves of {SMS} tiles of 128 × 128, and a launch of one "
         f"expert fills {loop.fill:.0%} of its last, and only, wave.",
@@ -54,9 +58,22 @@ def grouped() -> Lesson:
     )
     after = (
         f"Neither mends the tiles themselves: of their 128 rows, {once.useful_rows:.1%} hold a token. That "
-        "takes more tokens an expert, which is what wide expert parallelism gathers."
+        "takes more tokens per expert, which is what wide expert parallelism gathers."
     )
     return Lesson(ONE_NODE, trip, read, question, after, hop - 1, hop)
+
+
+def _rows(scenario: Scenario, held: Sequence[int]) -> list[int]:
+    """Rows of each expert in ``held`` when the replicas' first ``BATCH`` tokens have drawn."""
+    replicas = scenario.mesh.dp
+    tokens = [(number % replicas, number // replicas) for number in range(BATCH)]
+    drawn = Counter(
+        expert
+        for replica, position in tokens
+        for picks in draw_picks(scenario.model, 1, seed=scenario.seed, replica=replica, position=position)
+        for expert in picks
+    )
+    return [drawn[expert] for expert in held]
 
 
 def roofline() -> Lesson:
@@ -65,7 +82,7 @@ def roofline() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hardware = hardware_preset(scenario.cluster.hardware or "h100")
     hop = find_hop(trip, "dispatch", 1)
-    row = next(each for each in phase_table(scenario).rows if each.axis == "ep")
+    row = next(each for each in phase_table(scenario).rows if each.axis == Axis.EP)
     tokens = int(row.decode.figures["tokens"])
     point, roof = expert_points(model, hardware, [tokens])[0], expert_roof(model, hardware)
     read = (
@@ -79,7 +96,7 @@ def roofline() -> Lesson:
     )
     enough = roof.batch_with_rows or round(roof.batch)
     question = ask(
-        "How many tokens a step would make the expert GEMMs bound by arithmetic?",
+        "How many tokens per step would make the expert GEMMs bound by arithmetic?",
         enough,
         [tokens * 4, round(roof.tokens_per_expert), enough * 16],
         f"About {roof.tokens_per_expert:,.0f} rows for each of {model.experts} experts, of which a token "
@@ -103,7 +120,7 @@ def overlap() -> Lesson:
     trip, hop = report.trip, find_hop(report.trip, "dispatch", 1)
     share = found.communication_seconds / (found.communication_seconds + found.compute_seconds)
     read = (
-        f"In a pass of {PASS:,} tokens a replica at peak rates, {share:.0%} of a MoE layer's time is "
+        f"In a pass of {PASS:,} tokens per replica at peak rates, {share:.0%} of a MoE layer's time is "
         "dispatch and combine, and the GPU's arithmetic waits. Dispatch needs attention first, and experts "
         "need dispatch: within one batch there is nothing to do meanwhile.",
         "So cut the batch in two. While one half is dispatched, the other computes; then they change "

@@ -33,7 +33,7 @@ def scenario_of(query: Mapping[str, str]) -> Scenario:
     Raises:
         ConfigError: for an unknown preset or key, a value that breaks a rule, or no model.
     """
-    return Scenario.from_dict(tables_of(query))
+    return Scenario.from_dict(tables_of_query(query))
 
 
 def bare_scenario_of(query: Mapping[str, str]) -> BareScenario:
@@ -42,10 +42,10 @@ def bare_scenario_of(query: Mapping[str, str]) -> BareScenario:
     Raises:
         ConfigError: for an unknown preset or key, or a value that breaks a rule.
     """
-    return BareScenario.from_dict(tables_of(query))
+    return BareScenario.from_dict(tables_of_query(query))
 
 
-def tables_of(query: Mapping[str, str]) -> Tables:
+def tables_of_query(query: Mapping[str, str]) -> Tables:
     """The tables that a page's query names, as a scenario file would have them, unchecked.
 
     Raises:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from layouts.charts.figure import Figure
 from tracer.errors import ConfigError
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 Block = dict[str, Any]
 Option = tuple[str, str]
@@ -71,7 +68,7 @@ def buttons(caption: str, actions: Iterable[Block]) -> Block:
 
 def chart(name: str, figure: Figure, *, height: int = 320) -> Block:
     """A chart; ``name`` is what a screen reader says of it. A table beside it has its figures."""
-    return {"kind": "chart", "name": name, "figure": json.loads(figure.to_json()), "height": height}
+    return {"kind": "chart", "name": name, "figure": figure, "height": height}
 
 
 def picture(name: str, svg: str, files: Sequence[tuple[str, str]] = ()) -> Block:

@@ -10,6 +10,7 @@ from tracer.display import format_bytes
 from tracer.errors import ConfigError
 from tracer.memory.reports import rank_report
 from tracer.memory.residency import residency_of
+from tracer.mesh.axes import Axis
 from tracer.mesh.mesh import GROUP_NAMES
 from tracer.scenario.scenario import Scenario
 
@@ -103,7 +104,7 @@ def _experts(scenario: Scenario, rank: int) -> dict[str, list[int]]:
     if model.experts is None:
         return {}
     stage = mesh.stage_of(rank)
-    ep = mesh.expert_coordinate(rank, "ep")
+    ep = mesh.expert_coordinate(rank, Axis.EP)
     return {
         str(layer): list(dict.fromkeys(scenario.placement_of(layer).experts_of(ep)))
         for layer in scenario.layers_of(stage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.query.address import tables_of
+from app.query.address import tables_of_query
 from app.reports.gpu_card import gpu_card
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario
@@ -18,7 +18,7 @@ Payload = dict[str, Any]
 
 def mesh_report(query: dict[str, str]) -> Payload:
     """Values by key; then the trip's picture and counts, or the error with its fix."""
-    tables = tables_of(query)
+    tables = tables_of_query(query)
     try:
         scenario = Scenario.from_dict(tables)
         return {"values": _values(scenario.to_dict(), tables), **_what_it_does(scenario)}

@@ -63,7 +63,7 @@ def _expert() -> list[Field]:
 def _cluster() -> list[Field]:
     return [
         Field("cluster.hardware", "Hardware", "choice", "", ("", *hardware_preset_names())),
-        Field("cluster.gpus_per_node", "GPUs a node", "size"),
+        Field("cluster.gpus_per_node", "GPUs per node", "size"),
         Field("cluster.nodes_per_island", "Nodes an NVLink island", "size"),
     ]
 
@@ -74,6 +74,9 @@ def _plan() -> list[Field]:
         _choice("contract", "Experts", "what moves: tokens, sums, all rows, or weights"),
         _choice("dispatch", "Dispatch", "relays, or straight to each expert"),
         _choice("kv_exchange", "K/V exchange", "K/V round a ring, straight, or heads (Ulysses)"),
+        _choice(
+            "state_exchange", "States over CP", "of linear attention and Mamba: handed on, or heads move"
+        ),
         _choice("tp_algo", "TP collectives", "straight to each, or round a ring"),
         _choice("landing", "Prompt over CP", "zigzag balances causal work"),
         _choice("chunk_order", "Chunks over stages", "round and round, or to the last stage and back"),

@@ -10,6 +10,7 @@ from app.reports.numbers import short, whole_of
 from layouts.charts.lines import Curve, lines_figure
 from layouts.charts.roofline import roofline_figure
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.hardware import hardware_preset, hardware_preset_names
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat
@@ -51,7 +52,7 @@ def roofline_report(query: dict[str, str]) -> dict[str, Any]:
 
 def _phases(scenario: Scenario) -> dict[str, int]:
     """Tokens that a step of prefill and of decode brings to the experts, by the engine's own count."""
-    row = next(row for row in phase_table(scenario).rows if row.axis == "ep")
+    row = next(row for row in phase_table(scenario).rows if row.axis == Axis.EP)
     if "tokens" not in row.prefill.figures:
         rule = "is needed for a roofline of expert GEMMs"
         raise ConfigError("model.experts", None, rule, "choose a scenario with experts, such as six-cuts")
@@ -73,7 +74,7 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
     needed = "never" if roof.batch_with_rows is None else f"{roof.batch_with_rows:,} tokens"
     sums = [
         (f"ridge of {hardware.name}", f"{ridge(hardware, rate):,.0f} FLOP/B"),
-        ("tokens an expert at the ridge", f"{roof.tokens_per_expert:,.0f}"),
+        ("tokens per expert at the ridge", f"{roof.tokens_per_expert:,.0f}"),
         ("batch at the ridge, weights alone", f"{roof.batch:,.0f} tokens"),
         ("batch at the ridge, rows too", needed),
     ]
@@ -89,7 +90,7 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
     ]
 
 
-HEADS = ("batch", "tokens an expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
+HEADS = ("batch", "tokens per expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
 
 
 def _row(point: RoofPoint) -> list[str]:

@@ -1,72 +1,78 @@
-"""What pages fetch: a query in, JSON out. Nothing is kept between two requests."""
+"""What pages fetch: an address in, an answer out. Nothing is kept between two questions.
+
+A page asks the same whether a server runs the engine or the tab itself does, and gets the same bytes:
+:func:`answer` needs the standard library alone. ``app.web.flask_api`` serves it, ``app.site`` puts it into a
+folder of static files.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
-
-import flask
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
-from werkzeug.http import HTTP_STATUS_CODES
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from app.pages import PAGES, Builder, Payload
 from app.query.address import bare_scenario_of
-from app.vendor import register_vendor
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-MAX_BODY_BYTES = 17 << 20
+JSON = "application/json"
 
 
-def register_api(server: flask.Flask) -> None:
-    """Add ``/api/…`` and ``/healthz``."""
-    for name, build in BUILDERS.items():
-        server.add_url_rule(f"/api/{name}", f"api_{name}", _answer(build))
-    server.add_url_rule("/api/upload", "api_upload", upload, methods=["POST"])
-    server.add_url_rule("/api/launch", "api_launch", launch, methods=["POST"])
-    server.add_url_rule("/api/batch", "api_batch_of_file", batch_of_file, methods=["POST"])
-    server.add_url_rule("/api/<path:name>", "api_unknown", unknown)
-    server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    server.register_error_handler(HTTPException, failure)
-    register_vendor(server)
-    server.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What comes back: a status of HTTP, the type of what is in it, and the bytes; ``name`` of a download."""
+
+    status: int
+    kind: str
+    body: bytes
+    name: str = ""
 
 
-def unknown(name: str) -> flask.Response:
-    """The answer to an address under ``/api/`` that does not exist."""
-    flask.abort(404)
+def answer(path: str, query: str, body: bytes | None = None) -> Answer:
+    """The answer to a path under ``/api/`` or ``/export/`` with its query and what is sent along.
+
+    A wrong value is an answer, not a failed question: browsers report those as page errors. A path that
+    does not exist is a 404; a file that cannot be written is a 400, with the reason as JSON.
+    """
+    asked = read_query(query)
+    if path.startswith(EXPORT):
+        from app.web.export_api import export_answer
+
+        return export_answer(path.removeprefix(EXPORT), asked)
+    name = path.removeprefix(API) if path.startswith(API) else ""
+    try:
+        if name in SENT and body is not None:
+            return as_json(SENT[name].build(asked, body))
+        if name in BUILDERS:
+            return as_json(BUILDERS[name](asked))
+    except ConfigError as error:
+        return as_json(error_payload(error))
+    return as_json(failure_payload(HTTPStatus.NOT_FOUND, path), HTTPStatus.NOT_FOUND)
 
 
-def failure(error: HTTPException) -> tuple[flask.Response, int]:
-    """The answer to a failed request: the words of its status, without internals."""
-    status = error.code or 500
-    words = HTTP_STATUS_CODES.get(status, "failed")
-    field = flask.request.path if status == 404 else "request"
-    parts = {"field": field, "rule": f"was refused: {words}", "fix": "go back to the page and try again"}
-    response = flask.jsonify({"error": {**parts, "text": f"{status} {words}"}})
-    if status == 405 and isinstance(error, MethodNotAllowed) and error.valid_methods:
-        response.headers["Allow"] = ", ".join(error.valid_methods)
-    return response, status
+def read_query(query: str) -> dict[str, str]:
+    """The keys of a query; of a key that stands twice the first counts.
+
+    >>> read_query("mesh.tp=4&follow=0%2C5&mesh.tp=8")
+    {'mesh.tp': '4', 'follow': '0,5'}
+    """
+    found: dict[str, str] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True, errors="replace"):
+        found.setdefault(key, value)
+    return found
 
 
-def _answer(build: Builder) -> Callable[[], flask.Response]:
-    def view() -> flask.Response:
-        """One request."""
-        try:
-            response = flask.jsonify(build(flask.request.args.to_dict()))
-        except ConfigError as error:
-            # A wrong value is an answer, not a failed request: browsers report those as page errors.
-            return flask.jsonify(error_payload(error))
-        response.headers["Cache-Control"] = "no-cache"
-        response.set_etag(hashlib.sha256(response.get_data()).hexdigest()[:24])
-        response.make_conditional(flask.request)
-        return response
-
-    return view
+def as_json(payload: Payload, status: int = HTTPStatus.OK) -> Answer:
+    """An answer of JSON, in the same bytes wherever it is written."""
+    text = json.dumps(payload, separators=(",", ":")) + "\n"
+    return Answer(int(status), JSON, text.encode("ascii"))
 
 
 def error_payload(error: ConfigError) -> Payload:
@@ -74,6 +80,14 @@ def error_payload(error: ConfigError) -> Payload:
     return {
         "error": {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)},
     }
+
+
+def failure_payload(status: int, path: str) -> Payload:
+    """The answer to a failed question: the words of its status, without internals."""
+    words = HTTPStatus(status).phrase if status in set(HTTPStatus) else "failed"
+    field = path if status == HTTPStatus.NOT_FOUND else "request"
+    parts = {"field": field, "rule": f"was refused: {words}", "fix": "go back to the page and try again"}
+    return {"error": {**parts, "text": f"{status} {words}"}}
 
 
 def trip_payload(query: dict[str, str]) -> Payload:
@@ -176,47 +190,54 @@ def flags_payload(query: dict[str, str]) -> Payload:
     return flags_report(query)
 
 
-def upload() -> flask.Response:
-    """A file in, keys of an address out; larger files are refused unread."""
+def upload(query: dict[str, str], body: bytes) -> Payload:
+    """A file in, keys of an address out."""
     from app.web.uploads import read_upload
 
-    try:
-        return flask.jsonify(read_upload(_body(), flask.request.args.to_dict()))
-    except ConfigError as error:
-        return flask.jsonify(error_payload(error))
+    return read_upload(body, query)
 
 
-def launch() -> flask.Response:
-    """What launches a framework, as text, to keys of an address; longer texts are refused unread."""
+def launch(query: dict[str, str], body: bytes) -> Payload:
+    """What launches a framework, as text, to keys of an address."""
     from app.web.uploads import read_launch_text
 
-    asked = flask.request.args.to_dict()
-    try:
-        return flask.jsonify(read_launch_text(_body(), asked))
-    except ConfigError as error:
-        return flask.jsonify(error_payload(error))
+    return read_launch_text(body, query)
 
 
-def _body() -> bytes:
-    from app.reports.flags import MAX_BYTES
-
-    return flask.request.stream.read(MAX_BYTES + 1)
-
-
-def batch_of_file() -> flask.Response:
+def batch_of_file(query: dict[str, str], body: bytes) -> Payload:
     """The batch page of a file of picks, which is read in memory, counted and forgotten."""
     from app.reports.batch.batch import batch_report
-    from app.reports.batch.picks import MAX_BYTES
     from tracer.batch.picks.source import InMemory
 
-    query = flask.request.args.to_dict()
-    sent = InMemory(query.pop("picks_file", ""), flask.request.stream.read(MAX_BYTES + 1))
-    try:
-        return flask.jsonify(batch_report(query, sent))
-    except ConfigError as error:
-        return flask.jsonify(error_payload(error))
+    return batch_report(query, InMemory(query.pop("picks_file", ""), body))
 
 
+def _launch_bytes() -> int:
+    from app.reports.flags import MAX_BYTES
+
+    return MAX_BYTES
+
+
+def _picks_bytes() -> int:
+    from app.reports.batch.picks import MAX_BYTES
+
+    return MAX_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What takes a file or a text: its builder, and how many bytes it looks at; more are refused unread."""
+
+    build: Callable[[dict[str, str], bytes], dict[str, Any]]
+    most_bytes: Callable[[], int]
+
+
+API, EXPORT = "/api/", "/export/"
+SENT = {
+    "upload": Sent(upload, _launch_bytes),
+    "launch": Sent(launch, _launch_bytes),
+    "batch": Sent(batch_of_file, _picks_bytes),
+}
 BUILDERS: dict[str, Builder] = {
     "trip": trip_payload,
     "gpu": gpu_payload,

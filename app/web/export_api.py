@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
-
-import flask
 
 from app.exports.formats import format_of
 from app.exports.stamp import stamped
 from app.query.trips import trips_of
-from app.web.api import error_payload
+from app.web.api import Answer, as_json, error_payload
 from tracer.errors import ConfigError
 
 TYPES = {
@@ -23,27 +20,19 @@ TYPES = {
     ".graphml": "application/xml",
 }
 
-
 KV_HANDOVER = "last-trip"
 
 
-def register_exports(server: flask.Flask) -> None:
-    """Add ``/export/NAME.ENDING``; the query is a page's. ``last-trip`` is the K/V hand-over."""
-    server.add_url_rule("/export/<name>", "export", export)
-
-
-def export(name: str) -> flask.Response:
-    """The file, as a download."""
-    query = flask.request.args.to_dict()
+def export_answer(name: str, query: dict[str, str]) -> Answer:
+    """The file of a name, by its ending; the query is a page's. ``last-trip`` is the K/V hand-over."""
     try:
         if not name.isprintable():
             raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
         content = _kv_handover(name, query) if Path(name).stem == KV_HANDOVER else _trip(name, query)
     except ConfigError as error:
-        return flask.make_response(flask.jsonify(error_payload(error)), 400)
+        return as_json(error_payload(error), 400)
     data = content if isinstance(content, bytes) else content.encode("utf-8")
-    kind = TYPES.get(Path(name).suffix, "text/plain")
-    return flask.send_file(BytesIO(data), mimetype=kind, as_attachment=True, download_name=Path(name).name)
+    return Answer(200, TYPES.get(Path(name).suffix, "text/plain"), data, Path(name).name)
 
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:

@@ -39,7 +39,7 @@ class WatchedManager(DiskcacheManager):
     """Notes when a page last asked about a job, so that the job ends itself when nobody has for long."""
 
     def get_progress(self, key: str) -> object:
-        """Progress, which Dash asks for several times a second for every page that waits."""
+        """Progress, which Dash asks for several times per second for every page that waits."""
         self._note(key)
         return super().get_progress(key)  # type: ignore[no-untyped-call]
 

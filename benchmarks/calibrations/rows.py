@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
-from tracer.timing.calibration.fit import Call, Work
+from tracer.timing.calibration.fit import Call, OpWork
 from tracer.timing.calibration.formats import KernelDtype
-from tracer.timing.calibration.network import CollectiveKind, Direction, DispatchMode
+from tracer.timing.calibration.network import CollectiveKind, Direction, ExchangeMode
 from tracer.timing.calibration.systems import known_hardware
 
 SYSTEMS = ("h100", "h200", "b200")
@@ -31,7 +32,7 @@ class Row:
     """The same call on another system."""
 
     @property
-    def work(self) -> Work:
+    def work(self) -> OpWork:
         """The physics of the call itself."""
         return self.call.work(*self.call.sizes)
 
@@ -138,7 +139,7 @@ def _decode(folder: Path) -> Iterator[Row]:
 
 
 def _mla(folder: Path) -> Iterator[Row]:
-    for phase, name, key in (("prefill", "context", "isl"), ("decode", "generation", "step")):
+    for phase, name, key in ((Phase.PREFILL, "context", "isl"), (Phase.DECODE, "generation", "step")):
         for each in _table(folder / f"mla_{name}_module.parquet"):
             dtypes = (KernelDtype(each["gemm_type"]), KernelDtype(each["kv_cache_dtype"]))
             yield _row(
@@ -155,7 +156,7 @@ def _mla(folder: Path) -> Iterator[Row]:
 
 
 def _dsa(folder: Path) -> Iterator[Row]:
-    for phase, name, key in (("prefill", "context", "isl"), ("decode", "generation", "step")):
+    for phase, name, key in ((Phase.PREFILL, "context", "isl"), (Phase.DECODE, "generation", "step")):
         for each in _table(folder / f"dsa_{name}_module.parquet"):
             dtypes = (KernelDtype(each["gemm_type"]), KernelDtype(each["kv_cache_dtype"] or "bfloat16"))
             yield _row(
@@ -227,12 +228,12 @@ def _deepep(folder: Path) -> Iterator[Row]:
     stored = json.loads((folder / "deepep.json").read_text(encoding="utf-8"))
     for name, table in stored.items():
         system = name.split("_")[1]
-        mode = DispatchMode.NORMAL if name.endswith("normal") else DispatchMode.LOW_LATENCY
+        mode = ExchangeMode.NORMAL if name.endswith("normal") else ExchangeMode.LOW_LATENCY
         for each in table["rows"]:
-            if mode is DispatchMode.NORMAL and each["nodes"] == 8:
+            if mode is ExchangeMode.NORMAL and each["nodes"] == 8:
                 continue  # the source calls these rows erratic
             for way in Direction:
-                key = f"{way}_transmit_us" if mode is DispatchMode.NORMAL else f"{way}_us"
+                key = f"{way}_transmit_us" if mode is ExchangeMode.NORMAL else f"{way}_us"
                 dtype = KernelDtype.FP8 if way is Direction.DISPATCH else KernelDtype.BFLOAT16
                 setting = (mode, way, each["nodes"], 8, each["tokens"], 7168, 8, 256, dtype)
                 shape = (each["nodes"], each["tokens"])

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.calibrations.least_squares import Floats, basis, fit_corrections, fit_limits, joined
 from benchmarks.calibrations.rows import Row
 from benchmarks.calibrations.specs import FAMILIES, PLACES, Axis, Spec
-from tracer.timing.calibration.fit import UNIT, Calibration, Work, read_calibration
+from tracer.timing.calibration.fit import UNIT, Calibration, OpWork, read_calibration
 
 FOLDS = 5
 MOST_PER_FOLD = 400
@@ -26,7 +26,7 @@ class Prepared:
     """Rows with their physics, ready to fit."""
 
     rows: Sequence[Row]
-    works: Sequence[Work]
+    works: Sequence[OpWork]
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Prepared:
@@ -78,7 +78,7 @@ def fit_kind(kind: str, spec: Spec, data: Prepared) -> dict[str, Any]:
     return {"kind": kind, "fits": fits, "tables": tables}
 
 
-def _measured(works: Sequence[Work]) -> dict[str, list[float]]:
+def _measured(works: Sequence[OpWork]) -> dict[str, list[float]]:
     """Lowest and highest of every coordinate."""
     values = {name: [work.coordinates[name] for work in works] for name in works[0].coordinates}
     return {name: [round(min(each), 3), round(max(each), 3)] for name, each in values.items()}

@@ -1,1 +1,1 @@
-"""Charts as plotly figures, one file per kind; plotly loads only when a figure is built."""
+"""Charts as plain data for plotly.js, one file per kind; nothing but the standard library makes them."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from layouts.charts.figure import Figure, figure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,52 +23,48 @@ class Series:
 
 def bars_figure(names: Sequence[str], series: Sequence[Series], title: str) -> Figure:
     """Rows from top to bottom, the first series next to the axis; ``title`` says the unit."""
-    import plotly.graph_objects as go
-
     bars = [
-        go.Bar(
-            orientation="h",
-            name=each.name,
-            x=list(each.values),
-            y=list(range(len(names))),
-            marker={"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
-            customdata=list(names),
-            hovertemplate="%{customdata}<br>%{x:,.4s} " + each.name + "<extra></extra>",
-        )
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": each.name,
+            "x": list(each.values),
+            "y": list(range(len(names))),
+            "marker": {"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
+            "customdata": list(names),
+            "hovertemplate": "%{customdata}<br>%{x:,.4s} " + each.name + "<extra></extra>",
+        }
         for each in series
     ]
-    figure = go.Figure(bars)
     shown = list(range(0, len(names), max(1, len(names) // 32)))
-    figure.update_layout(
-        barmode="stack",
-        bargap=0.25,
-        xaxis={"title": {"text": title}, "exponentformat": "SI"},
-        yaxis={"autorange": "reversed", "tickvals": shown, "ticktext": [names[i] for i in shown]},
-        legend={"orientation": "h", "traceorder": "normal"},
-    )
-    return figure
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.25,
+        "xaxis": {"title": {"text": title}, "exponentformat": "SI"},
+        "yaxis": {"autorange": "reversed", "tickvals": shown, "ticktext": [names[i] for i in shown]},
+        "legend": {"orientation": "h", "traceorder": "normal"},
+    }
+    return figure_of(bars, layout)
 
 
 def columns_figure(series: Sequence[Series], x_title: str, y_title: str) -> Figure:
     """Upright bars side by side, one per number and series: loads of experts, or of GPUs."""
-    import plotly.graph_objects as go
-
     bars = [
-        go.Bar(
-            name=each.name,
-            x=list(range(len(each.values))),
-            y=list(each.values),
-            marker={"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
-            hovertemplate=f"{x_title} %{{x}}: %{{y:,}} ({each.name})<extra></extra>",
-        )
+        {
+            "type": "bar",
+            "name": each.name,
+            "x": list(range(len(each.values))),
+            "y": list(each.values),
+            "marker": {"color": each.colour, "pattern": {"shape": each.pattern, "solidity": 0.5}},
+            "hovertemplate": f"{x_title} %{{x}}: %{{y:,}} ({each.name})<extra></extra>",
+        }
         for each in series
     ]
-    figure = go.Figure(bars)
-    figure.update_layout(
-        barmode="group",
-        bargap=0.15,
-        xaxis={"title": {"text": x_title}},
-        yaxis={"title": {"text": y_title}, "exponentformat": "SI"},
-        legend_orientation="h",
-    )
-    return figure
+    layout = {
+        "barmode": "group",
+        "bargap": 0.15,
+        "xaxis": {"title": {"text": x_title}},
+        "yaxis": {"title": {"text": y_title}, "exponentformat": "SI"},
+        "legend": {"orientation": "h"},
+    }
+    return figure_of(bars, layout)

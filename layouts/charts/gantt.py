@@ -6,15 +6,11 @@ in three typed arrays, which plotly writes as base64.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from layouts.charts.figure import Figure, Trace, figure_of, typed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from plotly.graph_objects import Figure
-
     from tracer.timing.timeline import Timeline
 
 KIND_COLOURS = (
@@ -30,70 +26,60 @@ def gantt_figure(timeline: Timeline, *, colours: tuple[str, ...] = KIND_COLOURS)
 
     Labels show on hover up to ``MAX_LABELS`` slices; above that, kind, start and length do.
     """
-    import plotly.graph_objects as go
-
     scale, unit = _unit(timeline.makespan)
     labelled = timeline.labels is not None and len(timeline) <= MAX_LABELS
-    figure = go.Figure()
-    for code, kind in enumerate(timeline.kinds):
-        chosen = np.flatnonzero(timeline.kind == code)
-        if len(chosen):
-            figure.add_trace(_bars(go, timeline, chosen, scale, unit, labelled).update(
-                name=kind, marker_color=colours[code % len(colours)]
-            ))  # fmt: skip
-    figure.update_layout(**_layout(timeline, unit))
-    return figure
+    slices: list[list[int]] = [[] for _ in timeline.kinds]
+    for number, code in enumerate(timeline.kind):
+        slices[code].append(number)
+    traces = [
+        {**_bars(timeline, chosen, scale, unit, labelled), "name": kind, **_colour(colours, code)}
+        for code, (kind, chosen) in enumerate(zip(timeline.kinds, slices, strict=True))
+        if chosen
+    ]
+    return figure_of(traces, _layout(timeline, unit))
 
 
-def _bars(
-    go: Any, timeline: Timeline, chosen: NDArray[np.int64], scale: float, unit: str, labelled: bool
-) -> Any:
+def _colour(colours: tuple[str, ...], code: int) -> Trace:
+    return {"marker": {"line": {"width": 0}, "color": colours[code % len(colours)]}}
+
+
+def _bars(timeline: Timeline, chosen: list[int], scale: float, unit: str, labelled: bool) -> Trace:
     """One trace: bars from ``base``, as long as ``x``."""
-    text = [timeline.label(i) for i in chosen.tolist()] if labelled else None
     name = "%{hovertext}" if labelled else "%{fullData.name}"
-    return go.Bar(
-        orientation="h",
-        base=_spec(_small(timeline.start[chosen] / scale)),
-        x=_small(timeline.seconds[chosen] / scale),
-        y=timeline.row[chosen].astype(np.int8 if len(timeline.rows) <= 128 else np.int32),
-        # Left alone, plotly makes the bars of a kind as wide as its rows are apart.
-        width=1 - GAP,
-        hovertext=text,
-        hovertemplate=f"{name}<br>from %{{base:.4g}} {unit}, %{{x:.4g}} {unit}<extra></extra>",
-        marker_line_width=0,
-    )
-
-
-def _small(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Whole numbers that fit as int16, else float32: a pixel needs no more."""
-    whole = np.rint(values)
-    if len(values) and np.array_equal(whole, values) and abs(values).max() < 2**15:
-        return whole.astype(np.int16)
-    return values.astype(np.float32)
-
-
-def _spec(values: NDArray[Any]) -> dict[str, str]:
-    """A typed array as plotly.js reads it; plotly.py would write ``base`` as a list."""
     return {
-        "dtype": f"{values.dtype.kind}{values.dtype.itemsize}",
-        "bdata": b64encode(values.tobytes()).decode(),
+        "type": "bar",
+        "orientation": "h",
+        "base": _small([timeline.start[i] / scale for i in chosen]),
+        "x": _small([timeline.seconds[i] / scale for i in chosen]),
+        "y": typed("b" if len(timeline.rows) <= 128 else "i", (timeline.row[i] for i in chosen)),
+        # Left alone, plotly makes the bars of a kind as wide as its rows are apart.
+        "width": 1 - GAP,
+        "hovertext": [timeline.label(i) for i in chosen] if labelled else None,
+        "hovertemplate": f"{name}<br>from %{{base:.4g}} {unit}, %{{x:.4g}} {unit}<extra></extra>",
     }
+
+
+def _small(values: list[float]) -> dict[str, str]:
+    """Whole numbers that fit as int16, else float32: a pixel needs no more."""
+    if all(value.is_integer() and abs(value) < 2**15 for value in values):
+        return typed("h", (int(value) for value in values))
+    return typed("f", values)
 
 
 def _layout(timeline: Timeline, unit: str) -> dict[str, Any]:
     rows = len(timeline.rows)
     shown = range(0, rows, max(1, rows // 32))
     return {
-        "title_text": timeline.title,
+        "title": {"text": timeline.title},
         "barmode": "overlay",
         "bargap": GAP,
-        "xaxis_title_text": f"time ({unit})",
+        "xaxis": {"title": {"text": f"time ({unit})"}},
         "yaxis": {
             "autorange": "reversed",
             "tickvals": list(shown),
             "ticktext": [timeline.rows[row] for row in shown],
         },
-        "legend_orientation": "h",
+        "legend": {"orientation": "h"},
     }
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from layouts.charts.figure import Figure, figure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +28,22 @@ def lines_figure(
     lines: Sequence[Curve], x_title: str, y_title: str, *, logarithmic: bool = False, share: bool = False
 ) -> Figure:
     """Lines with their units in the titles; ``share`` writes the vertical axis in percent."""
-    import plotly.graph_objects as go
-
     traces = [
-        go.Scatter(
-            x=list(line.x),
-            y=list(line.y),
-            name=line.name,
-            mode="markers" if line.marks else "lines",
-            line={"color": line.colour, "dash": line.dash, "width": 2},
-            marker={"color": line.colour, "size": 11},
-        )
+        {
+            "type": "scatter",
+            "x": list(line.x),
+            "y": list(line.y),
+            "name": line.name,
+            "mode": "markers" if line.marks else "lines",
+            "line": {"color": line.colour, "dash": line.dash, "width": 2},
+            "marker": {"color": line.colour, "size": 11},
+        }
         for line in lines
     ]
     axis: dict[str, Any] = {"type": "log", "dtick": 1, "exponentformat": "SI"} if logarithmic else {}
-    figure = go.Figure(traces)
-    figure.update_layout(
-        xaxis={"title": {"text": x_title}, **axis},
-        yaxis={"title": {"text": y_title}, **axis, **({"tickformat": ".0%"} if share else {})},
-        legend_orientation="h",
-    )
-    return figure
+    layout = {
+        "xaxis": {"title": {"text": x_title}, **axis},
+        "yaxis": {"title": {"text": y_title}, **axis, **({"tickformat": ".0%"} if share else {})},
+        "legend": {"orientation": "h"},
+    }
+    return figure_of(traces, layout)

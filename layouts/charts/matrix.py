@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from layouts.charts.figure import Figure, Trace, figure_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
-    from plotly.graph_objects import Figure
 
 MAX_RANKS = 256
 
@@ -19,18 +20,17 @@ def matrix_figure(matrix: NDArray[np.int64], nvlink_domains: NDArray[np.int64], 
     ``nvlink_domains`` has the NVLink domain of each rank; a line is drawn where it changes. Both tiers
     share one scale of shades, so that a cell's darkness can be read across them.
     """
-    import plotly.graph_objects as go
-
     inside = nvlink_domains[:, None] == nvlink_domains[None, :]
     most = int(matrix.max()) or 1
     tiers = (("NVLink", inside, "var(--nvlink)"), ("InfiniBand", ~inside, "var(--ib)"))
-    figure = go.Figure([_tier(go, name, matrix, mask, colour, most, unit) for name, mask, colour in tiers])
-    edges = (np.flatnonzero(np.diff(nvlink_domains)) + 0.5).tolist()
-    figure.update_layout(
-        margin={"t": 88},
-        shapes=[line for at in edges for line in _cross(at, len(nvlink_domains))],
-        xaxis={"title": {"text": "to GPU"}, "constrain": "domain", "showgrid": False, "zeroline": False},
-        yaxis={
+    traces = [_tier(name, matrix, mask, colour, most, unit) for name, mask, colour in tiers]
+    numbers = nvlink_domains.tolist()
+    edges = [place + 0.5 for place, (a, b) in enumerate(pairwise(numbers)) if a != b]
+    layout = {
+        "margin": {"t": 88},
+        "shapes": [line for at in edges for line in _cross(at, len(numbers))],
+        "xaxis": {"title": {"text": "to GPU"}, "constrain": "domain", "showgrid": False, "zeroline": False},
+        "yaxis": {
             "title": {"text": "from GPU"},
             "autorange": "reversed",
             "scaleanchor": "x",
@@ -38,25 +38,26 @@ def matrix_figure(matrix: NDArray[np.int64], nvlink_domains: NDArray[np.int64], 
             "showgrid": False,
             "zeroline": False,
         },
-    )
-    return figure
+    }
+    return figure_of(traces, layout)
 
 
 def _tier(
-    go: Any, name: str, matrix: NDArray[np.int64], mask: NDArray[np.bool_], colour: str, most: int, unit: str
-) -> Any:
+    name: str, matrix: NDArray[np.int64], mask: NDArray[np.bool_], colour: str, most: int, unit: str
+) -> Trace:
     """One tier's cells; the others of the matrix are empty."""
     shown = [
         [int(value) if value and there else None for value, there in zip(row, keep, strict=True)]
         for row, keep in zip(matrix.tolist(), mask.tolist(), strict=True)
     ]
     place = 0.0 if name == "NVLink" else 0.55
-    return go.Heatmap(
-        z=shown,
-        zmin=0,
-        zmax=most,
-        colorscale=[[0, "var(--band)"], [1, colour]],
-        colorbar={
+    return {
+        "type": "heatmap",
+        "z": shown,
+        "zmin": 0,
+        "zmax": most,
+        "colorscale": [[0, "var(--band)"], [1, colour]],
+        "colorbar": {
             "title": {"text": name, "side": "top"},
             "orientation": "h",
             "x": place,
@@ -68,9 +69,9 @@ def _tier(
             "nticks": 3,
             "tickangle": 0,
         },
-        hovertemplate=f"GPU %{{y}} → %{{x}}<br>%{{z:,}} {unit} over {name}<extra></extra>",
-        hoverongaps=False,
-    )
+        "hovertemplate": f"GPU %{{y}} → %{{x}}<br>%{{z:,}} {unit} over {name}<extra></extra>",
+        "hoverongaps": False,
+    }
 
 
 def _cross(at: float, ranks: int) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from layouts.compose.player_rows import DotRow, LinkWords, RiderRow, TagRow, Tally, columns
+from layouts.compose.player_rows import CounterRow, DotRow, LinkWords, RiderRow, TagRow, columns
 from layouts.scene.labels import link_text, meeting_text, plural
 from layouts.scene.token_tags import (
     Standing,
@@ -41,7 +41,7 @@ def several_to_dict(scene: Scene) -> dict[str, Any]:
 
 def _token(token: TokenTotals, replicas: int) -> dict[str, Any]:
     fill, ink = colours_of(token.index)
-    totals = Tally(
+    totals = CounterRow(
         token.gpus_touched, token.node_crossings, token.comm_ops, token.bytes, format_bytes(token.bytes)
     )
     return {

@@ -76,7 +76,7 @@ class TagRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CounterRow:
     """Totals since landing, or of a whole trip. Several tokens share collectives and have no comm ops."""
 
     gpus_touched: int

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from layouts.compose.multi_token_json import several_hops, several_to_dict
-from layouts.compose.player_rows import BoxRow, DotRow, MoveRow, Tally, columns
+from layouts.compose.player_rows import BoxRow, CounterRow, DotRow, MoveRow, columns
 from layouts.scene.labels import time_text
 from layouts.scene.scene import HopScene, Marks, Move, Question, Scene, Words
 from tracer.display import format_bytes, running_sums
@@ -73,7 +73,7 @@ def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
         "marks": _marks(hop.marks),
         "question": _question(hop.question),
         "tally": asdict(
-            Tally(hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes, format_bytes(hop.bytes))
+            CounterRow(hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes, format_bytes(hop.bytes))
         ),
     }
 

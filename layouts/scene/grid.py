@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import expert_label, stage_layers_text
 from layouts.scene.scene import Band, Fold, GpuBox, Line, Rail
+from tracer.mesh.axes import Axis
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -176,7 +177,7 @@ class _Walker:
 
     def _box(self, rank: int, column: int) -> GpuBox:
         mesh = self.scenario.mesh
-        replica = mesh.dense.coordinate(rank, "dp")
+        replica = mesh.dense.coordinate(rank, Axis.DP)
         return GpuBox(
             rank,
             LEFT + column * (BOX_WIDTH + GAP),

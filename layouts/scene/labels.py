@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tracer.display import format_bytes
+from tracer.display import format_bytes, number_runs
+from tracer.mesh.axes import Axis
 
 if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink
@@ -23,15 +24,12 @@ def runs_text(numbers: Iterable[int]) -> str:
     >>> runs_text([8, 9, 10, 11, 27])
     '8–11, 27'
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+    parts: list[str] = []
+    for first, last in number_runs(numbers):
+        if last - first > 1:
+            parts.append(f"{first:,}–{last:,}")
         else:
-            runs.append([number])
-    parts = []
-    for run in runs:
-        parts += [f"{run[0]:,}–{run[-1]:,}"] if len(run) > 2 else [f"{number:,}" for number in run]
+            parts += [f"{number:,}" for number in range(first, last + 1)]
     return ", ".join(parts)
 
 
@@ -128,7 +126,7 @@ def expert_label(scenario: Scenario, rank: int) -> str:
     layer = _first_moe_layer(scenario, scenario.mesh.stage_of(rank))
     if layer is None:
         return ""
-    held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, "ep"))
+    held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, Axis.EP))
     pair = " ".join(f"E{expert}" for expert in held)
     if len(held) <= 2 and len(pair) <= MAX_LABEL:
         return pair

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.scene import Marks
 from tracer.memory.kv import heads_peers, kv_tps
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Sp
 from tracer.trip.hop import METADATA_KINDS, WEIGHT_KINDS, HopKind, Part, Role
 
@@ -61,8 +62,8 @@ class _Places:
     def of(cls, scenario: Scenario) -> _Places:
         """The places of a scenario's token, stage by stage."""
         mesh, keepers = scenario.mesh, kv_tps(scenario, scenario.position)
-        homes = tuple(mesh.moved(scenario.home, "pp", stage) for stage in range(mesh.stages))
-        groups = tuple(tuple(mesh.dense.group(home, "tp")) for home in homes)
+        homes = tuple(mesh.moved(scenario.home, Axis.PP, stage) for stage in range(mesh.stages))
+        groups = tuple(tuple(mesh.dense.group(home, Axis.TP)) for home in homes)
         runs = scenario.stage_runs
         owners = tuple(
             tuple(peer for tp in keepers for peer in sorted((group[tp], *heads_peers(scenario, group[tp]))))
@@ -90,7 +91,7 @@ class _Places:
             return self._while_queried(hop)
         if hop.kind is HopKind.PP_SEND:
             return self.rest(self.mesh.stage_of(hop.transfers[0].dst))
-        if hop.kind is HopKind.KV_EXCHANGE or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
+        if hop.kind in (HopKind.KV_EXCHANGE, HopKind.STATE_PASS) or hop.kind in WEIGHT_KINDS | METADATA_KINDS:
             return dots
         return self.rest(hop.stage)
 

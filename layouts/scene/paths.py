@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.grid import BOX_WIDTH, GAP, Grid
 from layouts.scene.scene import GpuBox
+from tracer.mesh.cluster import Tier
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
@@ -18,7 +19,7 @@ TURN = 12.0
 
 def on_rail(cluster: Cluster, source: int, destination: int, tier: str) -> bool:
     """False for an InfiniBand transfer that changes column."""
-    return tier != "ib" or cluster.index_in_nvlink_domain(source) == cluster.index_in_nvlink_domain(
+    return tier != Tier.IB or cluster.index_in_nvlink_domain(source) == cluster.index_in_nvlink_domain(
         destination
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import KvExchange, TpAlgo
 from tracer.trip.hop import HopKind, Role
 
@@ -16,7 +17,9 @@ def is_ring(scenario: Scenario, hop: Hop) -> bool:
     """Whether a hop hands on from rank to rank."""
     if hop.kind is HopKind.KV_EXCHANGE:
         return scenario.plan.kv_exchange is not KvExchange.ALL_GATHER
-    return hop.axis == "tp" and scenario.plan.tp_algo is TpAlgo.RING
+    if hop.kind is HopKind.STATE_PASS:
+        return True
+    return hop.axis == Axis.TP and scenario.plan.tp_algo is TpAlgo.RING
 
 
 def phases(hop: Hop, *, ring: bool) -> list[int]:

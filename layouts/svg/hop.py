@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.token_tags import landed, tokens_after
 from layouts.svg.token_marks import kv_marks, token_marks
 from tracer.display import format_bytes
+from tracer.mesh.cluster import Tier
 
 if TYPE_CHECKING:
     from layouts.scene.scene import BusyLink, GpuBox, HopScene, Move, Scene
@@ -75,7 +76,7 @@ def joins(move: Move, link: BusyLink) -> bool:
 
 def draw_link(move: Move, pen: Pen, width: float = HOP_WIDTH) -> str:
     """The path of a transfer: solid over NVLink, dashed over InfiniBand."""
-    dash = "" if move.tier == "nvlink" else ' stroke-dasharray="8 3"'
+    dash = "" if move.tier == Tier.NVLINK else ' stroke-dasharray="8 3"'
     return pen.line(move.path, move.tier, width, dash + ' stroke-linecap="round"')
 
 
@@ -90,7 +91,7 @@ def draw_chips(scene: Scene, hop: HopScene, boxes: Boxes, pen: Pen) -> Iterator[
     """Bytes beside the first few links that cross; for several tokens the title names the busiest instead."""
     if scene.multi_token:
         return
-    crossing = [move for move in hop.moves if move.tier == "ib" and move.path]
+    crossing = [move for move in hop.moves if move.tier == Tier.IB and move.path]
     for move in crossing[:MAX_CHIPS]:
         yield _chip(move, hop.kind == "combine", boxes, pen)
 

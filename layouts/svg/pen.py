@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 
 from layouts.scene.palette import DARK, LIGHT
+from tracer.mesh.cluster import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Pen:
             return f'<circle cx="{x + 18:g}" cy="{y:g}" r="7" {self.fill("token")}/>'
         if kind == "kv":
             return f'<rect x="{x + 12:g}" y="{y - 6:g}" width="12" height="12" rx="2" {self.fill("kv")}/>'
-        dash = ' stroke-dasharray="8 3"' if kind == "ib" else ""
+        dash = ' stroke-dasharray="8 3"' if kind == Tier.IB else ""
         return self.line(f"M{x:g} {y:g}h26", kind, 3, dash)
 
 

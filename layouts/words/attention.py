@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
+from layouts.words import kinds
 from layouts.words.shapes import kv_shapes
+from tracer.mesh.axes import Axis
+from tracer.model.layers import CompressedAttention, LatentAttention
 from tracer.scenario.plan import KvExchange
+from tracer.trip.kinds import head_parts_at, ring_steps
 
 if TYPE_CHECKING:
     from layouts.words.context import Context
@@ -19,7 +23,7 @@ def kv_exchange(context: Context) -> Words:
     plan = context.scenario.plan
     if plan.kv_exchange is KvExchange.HIERARCHICAL and plan.cp_inner != 1:
         return _between_groups(context)
-    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size("cp") > 2
+    ring = plan.kv_exchange is not KvExchange.ALL_GATHER and context.size(Axis.CP) > 2
     return Words(
         f"Pass K/V round {context.size('cp')} CP ranks" if ring else f"Swap K/V with {gpus(partners)}",
         "Attention",
@@ -32,8 +36,8 @@ def kv_exchange(context: Context) -> Words:
 
 def _between_groups(context: Context) -> Words:
     """Hierarchical CP: K/V heads go round the inner groups."""
-    parts = context.scenario.plan.head_parts(context.size("cp"))
-    groups = context.size("cp") // parts
+    parts = context.scenario.plan.head_parts(context.size(Axis.CP))
+    groups = context.size(Axis.CP) // parts
     return Words(
         f"Pass K/V heads round {groups} groups of CP ranks",
         "Attention",
@@ -47,7 +51,18 @@ def _between_groups(context: Context) -> Words:
 
 def heads_scatter(context: Context) -> Words:
     """Heads go to the CP ranks that compute them (Ulysses)."""
-    ranks, parts = _sharers(context), context.scenario.plan.head_parts(context.size("cp"))
+    ranks, name = _sharers(context), kinds.state_name(context)
+    parts = head_parts_at(context.scenario, context.hop.layer)
+    if name is not None:
+        return Words(
+            f"Send heads to {gpus(ranks)}",
+            "Attention",
+            f"Each TP rank keeps 1/{parts} of its heads and sends what {name}'s projections gave for the "
+            f"others to the CP ranks that compute them: {plural(len(context.hop.transfers), 'transfer')} of "
+            f"{context.each_bytes}.",
+            f"Each of {parts} CP ranks then runs some heads over all tokens, so no state is handed on.",
+            "The state of a head lives on one CP rank.",
+        )
     return Words(
         f"Send heads to {gpus(ranks)}",
         "Attention",
@@ -78,11 +93,13 @@ def _sharers(context: Context) -> list[int]:
 
 
 def _moves(context: Context, *, ring: bool) -> str:
-    cp = context.size("cp")
+    cp = context.size(Axis.CP)
     if ring:
+        steps = ring_steps(context.scenario, context.hop.layer)
+        short = "" if steps == cp - 1 else " Farther ranks see none of it: the layer's window ends before."
         return (
-            f"The token's K/V goes round the {cp} CP ranks, {plural(cp - 1, 'step')} of "
-            f"{context.each_bytes} from each TP rank: each rank hands on what it received."
+            f"The token's K/V goes round the {cp} CP ranks, {plural(steps, 'step')} of "
+            f"{context.each_bytes} from each TP rank: each rank hands on what it received.{short}"
         )
     pairs = [f"{t.src:,} to {t.dst:,}" for t in context.hop.transfers]
     shown = and_list(pairs) if len(pairs) <= 4 else f"{plural(len(pairs), 'copy', 'copies')} in all"
@@ -93,12 +110,16 @@ def _moves(context: Context, *, ring: bool) -> str:
 
 
 def _content(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
-    kv_heads = model.kv_heads or 0
-    if model.mla:
+    model, tp, attention = context.model, context.size(Axis.TP), kinds.attention_of(context)
+    if isinstance(attention, LatentAttention | CompressedAttention):
+        index = ", with the indexer's key" if attention.index_values else ""
+        name = "MLA's latent" if isinstance(attention, LatentAttention) else "one vector for K and V"
+        return f"What travels is {name}, {attention.kv_values:,} values{index}."
+    if attention is None and model.mla:
         return f"What travels is MLA's latent, {model.kv_values_per_token:,} values."
+    kv_heads = getattr(attention, "kv_heads", model.kv_heads or 0)
     own = max(1, kv_heads // tp)
-    grouped = (model.heads or 0) // kv_heads if kv_heads else 1
+    grouped = kinds.heads_of(context) // kv_heads if kv_heads else 1
     shrink = (
         f" GQA makes it small: {grouped} query heads share one KV head, so K/V is 1/{grouped} of what "
         "one KV head a query head would."
@@ -120,6 +141,6 @@ def _gotcha(context: Context, *, ring: bool) -> str:
         "Each rank ends with one partial output a block of K/V, and merges them by their softmax sums "
         "on the spot: merging costs no communication."
     )
-    if not ring:
+    if not ring or ring_steps(context.scenario, context.hop.layer) < context.size("cp") - 1:
         return merge
     return f"The ring never skips a step, even to ranks whose queries all come before this token. {merge}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import gpus
 from tracer.display import format_bytes
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Sp
 from tracer.trip.hop import Where
 from tracer.trip.hops.moves import moe_sources, tp_ranks
@@ -38,7 +39,7 @@ class Context:
     @property
     def home(self) -> int:
         """The rank that is home in the hop's stage."""
-        return self.scenario.mesh.moved(self.scenario.home, "pp", self.hop.stage)
+        return self.scenario.mesh.moved(self.scenario.home, Axis.PP, self.hop.stage)
 
     @property
     def tp_group(self) -> list[int]:

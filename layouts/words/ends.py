@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import every, gpus, stage_layers_text
 from layouts.scene.scene import Words
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import ChunkOrder, Contract, Embedding
 from tracer.trip.hops.moves import row_holders
 
@@ -39,17 +40,17 @@ def land(context: Context) -> Words:
 
 
 def _dp(context: Context) -> str:
-    if context.size("dp") == 1:
+    if context.size(Axis.DP) == 1:
         return ""
     replica = list(context.scenario.mesh.group(context.scenario.home, "replica"))
     return f"DP: the load balancer picked replica {context.scenario.replica} ({gpus(replica)})."
 
 
 def _cp(context: Context) -> str:
-    cp, landing = context.size("cp"), context.scenario.landing
+    cp, landing = context.size(Axis.CP), context.scenario.landing
     if cp == 1:
         return ""
-    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "cp")
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, Axis.CP)
     if not landing.zigzag:
         return f"CP: the prompt is cut in {cp} runs of {landing.padded // cp:,}; this is run {rank}."
     return (
@@ -59,21 +60,21 @@ def _cp(context: Context) -> str:
 
 
 def _tp(context: Context) -> str:
-    tp = context.size("tp")
+    tp = context.size(Axis.TP)
     if tp == 1:
         return ""
     if not context.splits_tokens:
         return f"TP: without SP, {every(tp)} TP ranks hold the whole row."
-    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, Axis.TP)
     rows = context.scenario.landing.tokens_per_rank
     return f"SP: each of the {tp} TP ranks takes {rows:,} whole tokens, this one as TP rank {rank}."
 
 
 def _new_cp(context: Context) -> str:
-    cp = context.size("cp")
+    cp = context.size(Axis.CP)
     if cp == 1:
         return ""
-    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "cp")
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, Axis.CP)
     return (
         f"CP: new tokens go to the {cp} CP ranks in turn, so that no K/V cache grows alone; this "
         f"one to rank {rank}."
@@ -81,12 +82,12 @@ def _new_cp(context: Context) -> str:
 
 
 def _new_tp(context: Context) -> str:
-    tp = context.size("tp")
+    tp = context.size(Axis.TP)
     if tp == 1:
         return ""
     if not context.splits_tokens:
         return _tp(context)
-    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, "tp")
+    rank = context.scenario.mesh.dense.coordinate(context.scenario.home, Axis.TP)
     return f"SP: the batch's new tokens are cut over the {tp} TP ranks; this one is on TP rank {rank}."
 
 
@@ -96,14 +97,14 @@ def _land_gotcha(context: Context) -> str:
             "Each step of decode makes one token a request: with so few rows, latency and memory decide, not "
             "compute."
         )
-    if context.size("cp") > 1 and context.scenario.landing.zigzag:
+    if context.size(Axis.CP) > 1 and context.scenario.landing.zigzag:
         return (
             "RoPE and the causal mask use the position in the prompt, not the row's index on this GPU. "
             "Zigzag is why every CP rank has equal causal work: an early chunk is paired with a late "
             "one."
         )
-    meets = context.size("ep") > 1 and context.scenario.plan.contract is not Contract.DWDP
-    if context.size("dp") > 1 and context.model.moe_layers and meets:
+    meets = context.size(Axis.EP) > 1 and context.scenario.plan.contract is not Contract.DWDP
+    if context.size(Axis.DP) > 1 and context.model.moe_layers and meets:
         return (
             "Replicas are independent in attention only: they share one set of experts, so they meet "
             "in every MoE layer, and the slowest sets the pace."
@@ -188,7 +189,7 @@ def _chunks_gotcha(context: Context, chunks: int) -> str:
 
 def head_copy(context: Context) -> Words:
     """The last row reaches every slice of the LM head."""
-    tp = context.size("tp")
+    tp = context.size(Axis.TP)
     vocab = context.model.need("vocab", "size the logits")
     return Words(
         f"Copy the row to {gpus(context.peers)}",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Words
 from tracer.display import format_bytes
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DispatchMode
@@ -160,7 +161,7 @@ def _low_latency_gotcha(context: Context) -> str:
 
 
 def _ag_dispatch(context: Context) -> Words:
-    group = context.size("etp") * context.size("ep")
+    group = context.size(Axis.ETP) * context.size(Axis.EP)
     crossing = context.hop.crossings
     return Words(
         f"All-gather rows over {plural(group, 'GPU')}",
@@ -231,7 +232,7 @@ def _combine_gotcha(context: Context) -> str:
         if same
         else f", but in {dtype.combine.upper()}, not {dtype.dispatch.upper()}: more bytes return than left."
     )
-    if context.size("dp") == 1:
+    if context.size(Axis.DP) == 1:
         return base
     return (
         base + " All replicas wait here for the slowest: even an idle one has to take part with dummy tokens."

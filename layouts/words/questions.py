@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus, plural
 from layouts.scene.scene import Question
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract
 from tracer.trip.hop import HopKind
 
@@ -53,7 +54,7 @@ def _crossings(context: Context) -> Question | None:
 
 def _receivers(context: Context) -> Question | None:
     """Which GPUs get the row before attention."""
-    cp = [rank for rank in context.scenario.mesh.dense.group(context.home, "cp") if rank != context.home]
+    cp = [rank for rank in context.scenario.mesh.dense.group(context.home, Axis.CP) if rank != context.home]
     wrong = [_some(cp), _some(_dp_partners(context)), _some(_pp_partners(context))]
     explain = "All-gather runs over the TP group: the ranks that differ in tp only."
     ask = f"All-gather comes next. Which GPUs get the row of GPU {context.home}?"
@@ -101,12 +102,12 @@ def _some(ranks: list[int]) -> str:
 
 
 def _dp_partners(context: Context) -> list[int]:
-    group = context.scenario.mesh.dense.group(context.home, "dp")
+    group = context.scenario.mesh.dense.group(context.home, Axis.DP)
     return [rank for rank, _ in zip(group, range(8), strict=False) if rank != context.home]
 
 
 def _pp_partners(context: Context) -> list[int]:
-    return [rank for rank in context.scenario.mesh.dense.group(context.home, "pp") if rank != context.home]
+    return [rank for rank in context.scenario.mesh.dense.group(context.home, Axis.PP) if rank != context.home]
 
 
 _ASKERS: dict[HopKind, Callable[[Context], Question | None]] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, gpus
+from layouts.words.kinds import attention_of, is_latent
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.scenario.plan import DispatchMode
 from tracer.trip.hop import HopKind, Part, Role
@@ -24,6 +26,7 @@ ROLES = {
     Role.LOGITS: "logits",
     Role.QUERY: "query heads",
     Role.OUTPUT: "outputs, max, sum",
+    Role.STATE: "states",
     Role.WEIGHTS: "expert weights",
 }
 """What a move of several tokens carries, by role."""
@@ -55,6 +58,8 @@ def _reason(context: Context, transfer: Transfer) -> str:
         return "query heads"
     if role == Role.OUTPUT:
         return "output, max, sum"
+    if role == Role.STATE:
+        return "state of its heads"
     if role == Role.WEIGHTS:
         return "expert weights"
     if kind is HopKind.ALL_REDUCE:
@@ -64,11 +69,11 @@ def _reason(context: Context, transfer: Transfer) -> str:
 
 def _kv_heads(context: Context, rank: int) -> str:
     """Which KV heads a TP rank sends."""
-    model, tp = context.model, context.size("tp")
-    if model.mla:
+    tp, attention = context.size(Axis.TP), attention_of(context)
+    if is_latent(context):
         return " latent"
-    kv_heads = model.kv_heads or 0
-    coordinate = context.scenario.mesh.dense.coordinate(rank, "tp")
+    kv_heads = getattr(attention, "kv_heads", context.model.kv_heads or 0)
+    coordinate = context.scenario.mesh.dense.coordinate(rank, Axis.TP)
     own = kv_heads // tp
     if own == 0:
         return f", head {coordinate * kv_heads // tp}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layouts.words import kinds
+from tracer.mesh.axes import Axis
+
 if TYPE_CHECKING:
     from layouts.words.context import Context
 
@@ -13,7 +16,7 @@ Shapes = tuple[str, str] | None
 def _rows(context: Context) -> tuple[int, int]:
     """Rows of a rank outside attention, and inside it."""
     landing = context.scenario.landing
-    return landing.tokens_per_rank, landing.tokens_per_rank * context.size("tp")
+    return landing.tokens_per_rank, landing.tokens_per_rank * context.size(Axis.TP)
 
 
 def hidden_shapes(context: Context, *, gather: bool) -> Shapes:
@@ -32,7 +35,7 @@ def attention_shapes(context: Context) -> Shapes:
         return None
     own, group = _rows(context)
     model = context.model
-    heads = model.need("heads", "split attention") // context.size("tp")
+    heads = kinds.heads_of(context) // context.size(Axis.TP)
     hidden = model.need("hidden", "size a row")
     return f"[{own:,} tokens, {hidden:,}]", f"[{group:,} tokens, {heads:,} heads]"
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import and_list, every, gpus, plural, times
 from layouts.scene.scene import Words
+from layouts.words import kinds
 from layouts.words.plain import stop_of
 from layouts.words.shapes import attention_shapes, hidden_shapes
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Sp, TpAlgo
 from tracer.trip.hop import Part
 
@@ -24,7 +26,7 @@ def _each(context: Context) -> str:
 
 
 def _ring_note(context: Context) -> str:
-    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size("tp") < 3:
+    if context.scenario.plan.tp_algo is not TpAlgo.RING or context.size(Axis.TP) < 3:
         return ""
     return f" The ring hands it on rank by rank, in {plural(len(context.peers), 'step')}."
 
@@ -56,12 +58,12 @@ def all_gather(context: Context) -> Words:
 
 
 def _gather_for_attention(context: Context) -> Words:
-    model, tp = context.model, context.size("tp")
-    heads = model.need("heads", "split attention") // tp
+    tp = context.size(Axis.TP)
+    heads = kinds.heads_of(context) // tp
     what = (
         f"{gpus([context.home])} sends the token's row {context.row} to {gpus(context.peers)}: "
         f"{_each(context)}.{_ring_note(context)} Each of the {tp} TP ranks then projects the row onto "
-        f"its own {plural(heads, 'query head')} and writes {_kv_written(context)}."
+        f"its own {plural(heads, 'query head')} and writes {kinds.written(context)}."
     )
     why = (
         "Outside attention each token lives whole on one GPU; inside, tensor parallelism cuts by "
@@ -72,36 +74,8 @@ def _gather_for_attention(context: Context) -> Words:
         STOP,
         what,
         why,
-        _head_gotcha(context),
+        kinds.head_gotcha(context),
         attention_shapes(context),
-    )
-
-
-def _kv_written(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
-    if model.mla:
-        return f"the token's latent of {model.kv_values_per_token:,} values to its K/V cache"
-    kv_heads = model.need("kv_heads", "split K/V")
-    own = max(1, kv_heads // tp)
-    return f"K and V of {plural(own, 'KV head')} to its cache"
-
-
-def _head_gotcha(context: Context) -> str:
-    model, tp = context.model, context.size("tp")
-    kv_heads = model.kv_heads or 0
-    if model.mla:
-        return (
-            f"MLA caches one latent a token, and it cannot be cut by heads: {every(tp)} TP ranks keep "
-            "the whole of it. That is why MLA models prefer data-parallel attention."
-        )
-    if kv_heads < tp:
-        return (
-            f"The model has {plural(kv_heads, 'KV head')} and {tp} TP ranks: each head is computed and "
-            f"cached {times(tp // kv_heads)}."
-        )
-    return (
-        f"TP must divide the heads: {kv_heads} KV heads over {tp} ranks is {kv_heads // tp} each, so "
-        "the K/V cache is cut too and nothing is kept twice."
     )
 
 
@@ -129,7 +103,7 @@ def reduce_scatter(context: Context) -> Words:
         f"{peers} {verb} partial row to {gpus([context.home])}, {_each(context)}, and "
         f"{gpus([context.home])} adds its own: the token is whole again, on one GPU."
     )
-    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size("tp") > 2:
+    if context.scenario.plan.tp_algo is TpAlgo.RING and context.size(Axis.TP) > 2:
         what = (
             f"One running sum walks the TP ring to {gpus([context.home])}, {context.each_bytes} a step, "
             f"{plural(len(context.hop.transfers), 'step')}: the token is whole again, on one GPU."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import gpus, plural, tokens
 from layouts.scene.scene import Words
-from layouts.words import attention, decode, ends, moe, plain, sums
+from layouts.words import attention, decode, ends, kinds, moe, plain, sums
 from tracer.display import format_bytes
 from tracer.trip.hop import HopKind
 
@@ -26,6 +26,7 @@ _TELLERS: dict[HopKind, Callable[[Context], Words]] = {
     HopKind.KV_EXCHANGE: attention.kv_exchange,
     HopKind.HEADS_SCATTER: attention.heads_scatter,
     HopKind.HEADS_GATHER: attention.heads_gather,
+    HopKind.STATE_PASS: kinds.state_pass,
     HopKind.DISPATCH: moe.dispatch,
     HopKind.COMBINE: moe.combine,
     HopKind.WEIGHT_PULL: moe.weight_pull,

@@ -45,7 +45,7 @@ def test_a_page_of_figures_is_saved_as_it_is_seen(guarded: Page, explorer_url: s
     picture = ElementTree.fromstring(saved(guarded, name + ".svg"))
     assert "stage 1" in "".join(picture.itertext())
     with Image.open(io.BytesIO(saved(guarded, name + ".png"))) as image:
-        box = guarded.get_by_role("img", name="The pipeline, a row a stage").bounding_box()
+        box = guarded.get_by_role("img", name="The pipeline, a row per stage").bounding_box()
         assert box is not None
         assert image.size == (round(box["width"]) * 2, round(box["height"]) * 2)
     trace = json.loads(saved(guarded, "six-cuts-time.perfetto.json"))

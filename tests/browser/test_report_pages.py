@@ -175,7 +175,7 @@ def test_time_shows_the_engine_s_report(page: Page, explorer_url: str) -> None:
     expect(figure(page, "two-batch overlap")).to_have_text(f"{report.overlap.gain:+.1%}")
     checks = [[c.name, "yes" if c.holds else "no", c.why] for c in report.choice.checks]
     assert cells(page, "What speaks for moving weights") == checks
-    shares = [f"{waiting_share(16, cv, trials=2_000).share:.1%}" for cv in (0.0, 0.05, 0.1)]
+    shares = [f"{waiting_share(16, cv).share:.1%}" for cv in (0.0, 0.05, 0.1)]
     assert [row[1] for row in cells(page, "Stragglers")[:3]] == shares
     expect_drawn(page)
     page.get_by_label("Micro-batches").fill("1000")
@@ -194,7 +194,7 @@ def test_time_draws_decode_and_training_pipelines(page: Page, explorer_url: str)
     decode = time_report(scenario.with_phase("decode"), tokens=4096).decode
     assert decode is not None
     expect(figure(page, "a token of one request")).to_have_text(format_seconds(decode.seconds_per_token))
-    expect(page.get_by_role("img", name="The decode pipeline, a row a stage")).to_be_visible()
+    expect(page.get_by_role("img", name="The decode pipeline, a row per stage")).to_be_visible()
     assert query_of(page)["timed"] == ["decode"]
 
 
@@ -220,7 +220,15 @@ def test_the_batch_is_counted(page: Page, explorer_url: str) -> None:
     expect(page.locator(".report")).to_contain_text("More than 65,536 tokens are counted in the background")
 
 
-PAGES = ["numbers?hop=5", "traffic", "decode?loads=1,2,0,4", "roofline", "time", "batch?tokens=512"]
+PAGES = [
+    "numbers?hop=5",
+    "traffic",
+    "decode?loads=1,2,0,4",
+    "roofline",
+    "time",
+    "model?of=deepseek-v3",
+    "batch?tokens=512",
+]
 
 
 @pytest.mark.parametrize("path", PAGES)

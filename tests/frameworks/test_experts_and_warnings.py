@@ -16,7 +16,7 @@ from app.commands.from_ import from_command
 from tracer.batch.census.take import take_census
 from tracer.batch.picks.draws import DrawnPicks
 from tracer.errors import ConfigError
-from tracer.frameworks import from_flags
+from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.layout import Layout
 from tracer.memory.fits import check_fits
 from tracer.memory.residency import residency_of
@@ -458,7 +458,7 @@ def test_slices_of_whole_fp8_blocks_are_accepted(name: str, flags: str) -> None:
 
 
 def test_trtllm_load_balancer_slots() -> None:
-    """288 slots at EP32: 9 experts a GPU, its own 8 and the first of the next rank's."""
+    """288 slots at EP32: 9 experts per GPU, its own 8 and the first of the next rank's."""
     model = model_preset("deepseek-v3")
     config = json.dumps({"load_balancer": {"num_slots": 288}})
     words = ["--tp_size", "32", "--ep_size", "32", "--enable_attention_dp", "--moe_config", config]
@@ -565,3 +565,31 @@ def test_torchtitan_module_names_give_the_chunks(schedule: str, second: int) -> 
     ):
         with pytest.raises(ConfigError, match=said):
             read(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("Qwen/Qwen3-235B-A22B-FP8", "fp8"),
+        ("RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8-dynamic", "fp8"),
+        ("hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "int4_zero_g128"),
+        ("Qwen/Qwen3-235B-A22B-GPTQ-Int4", "int4_zero_g128"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", None),
+        ("nvidia/Llama-3.1-405B-Instruct-NVFP4", "nvfp4"),
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "nf4"),
+        ("deepseek-ai/DeepSeek-V3-bf16", "bf16"),
+        ("QuantTrio/DeepSeek-V3-AWQ", None),
+        ("nvidia/Llama-3.1-8B-FP8-INT4", None),
+    ],
+)
+def test_a_name_that_says_how_weights_are_stored_is_believed_and_said(name: str, stored: str | None) -> None:
+    """What cannot be told, as a model in FP8 made AWQ, keeps the sizes and says what it lacks."""
+    layout = from_line(f"vllm serve {name} -tp 8")
+    codes = [note.code for note in layout.warnings]
+    if stored is None:
+        assert "not_modelled" in codes or "model_unknown" in codes
+        return
+    assert "format_of_name" in codes
+    assert "not_modelled" not in codes
+    assert isinstance(layout.scenario, Scenario)
+    assert layout.scenario.model.attention_weights == stored

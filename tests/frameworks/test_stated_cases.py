@@ -335,3 +335,22 @@ def test_a_model_that_a_branch_decides_is_not_guessed() -> None:
     assert layout.world_size == 8
     assert "model_unknown" in {note.code for note in layout.warnings}
     assert from_line(text, settings={"BIG": "1"}).model == "deepseek-v3"
+
+
+@pytest.mark.parametrize("words", ["", "--context-parallel-size 2", "--tensor-model-parallel-size 2",
+                                   "--context-parallel-size 4 --pipeline-model-parallel-size 2"])  # fmt: skip
+def test_megatron_s_hybrid_groups_are_runs_of_powers_of_two(words: str) -> None:
+    """``create_hybrid_dp_cp_groups`` by hand: every run of 2, 4, ... ranks below the DP x CP group's size."""
+    layout = from_flags("megatron", f"{words} --hybrid-context-parallel", gpus=32)
+    groups = layout.framework_groups
+    whole = groups["dp-cp"]
+    sizes = [1 << power for power in range(1, len(whole[0]).bit_length() - 1)]
+    assert [name for name in groups if name.startswith("hybrid")] == [
+        f"hybrid_dp_cp_{size}" for size in sizes
+    ]
+    for size in sizes:
+        runs = [group[at : at + size] for group in whole for at in range(0, len(group), size)]
+        assert sorted(groups[f"hybrid_dp_cp_{size}"]) == sorted(runs)
+    assert any(note.code == "not_modelled" for note in layout.warnings)
+    with pytest.raises(ConfigError, match=r"requires an even number of ranks"):
+        from_flags("megatron", "--tensor-model-parallel-size 2 --hybrid-context-parallel", gpus=6)

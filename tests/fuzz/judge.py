@@ -26,7 +26,8 @@ MAX_BYTES = 1 << 30
 WATCHDOG_SECONDS = 20.0
 FIELD_NAMED = re.compile(r"^error: (?:[^=\n]+)=.+ .+; .+", re.DOTALL)
 CLICK_NAMED = re.compile(
-    r"^Usage: .*\nError: (?:Invalid value for '?[^:]+|No such option:? |Missing (?:argument|option|parameter)"
+    r"^(?:Usage: .*\n)?Error: (?:Invalid value for '?[^:]+|No such option:? "
+    r"|Missing (?:argument|option|parameter)"
     r"|Option '|Got unexpected extra argument|No such command)",
     re.DOTALL,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from oracle.ranks import OracleMesh
 
 Move = tuple[int, int, int, str]
@@ -28,11 +30,23 @@ def reduce_everywhere(line: list[int], home: int, size: int, ring: bool) -> list
     return scatter(line, home, size, ring) + gather(line, home, size, ring)
 
 
-def kv_exchange(mesh: OracleMesh, home: int, size: int, ring: bool) -> list[Move]:
-    """Each TP rank's K/V reaches the CP ranks that share its tp."""
+def kv_exchange(mesh: OracleMesh, home: int, size: int, ring: bool, steps: int) -> list[Move]:
+    """Each TP rank's K/V reaches the CP ranks that share its tp; a ring may stop after some steps."""
     moves: list[Move] = []
     for holder in mesh.line(home, "tp"):
-        moves += gather(mesh.line(holder, "cp"), holder, size, ring, role="kv")
+        found = gather(mesh.line(holder, "cp"), holder, size, ring, role="kv")
+        moves += found[:steps] if ring else found
+    return moves
+
+
+def hand_on(mesh: OracleMesh, home: int, walk: list[int], size: int) -> list[Move]:
+    """Each TP rank's part of the state goes along a walk of CP coordinates."""
+    moves: list[Move] = []
+    for holder in mesh.line(home, "tp"):
+        line = mesh.line(holder, "cp")
+        for here, there in pairwise(walk):
+            if here != there:
+                moves.append((line[here], line[there], size, "state"))
     return moves
 
 

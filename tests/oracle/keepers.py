@@ -6,6 +6,7 @@ from typing import Any
 
 from oracle.decode import cp_rank_of
 from oracle.heads import dealt, inner_group, sharers_of_heads
+from oracle.kinds import main_attention
 from oracle.landing import landing_table, prompt_length
 from oracle.ranks import OracleMesh
 from oracle.walk import stages_of_layers, without_nulls
@@ -56,8 +57,9 @@ class Keepers:
             mine = at["dp"] == replica and at["pp"] == self.stage_of(layer)
             if sharers_of_heads(self.scenario, self.mesh) > 1:
                 home = self.mesh.rank_with(rank, cp=self.cp_rank(position))
-                if mine and rank in inner_group(self.scenario, self.mesh, home):
-                    pairs = dealt(self.scenario, self.mesh, home)[rank]
+                sharers = sharers_of_heads(self.scenario, self.mesh)
+                if mine and rank in inner_group(self.mesh, home, sharers):
+                    pairs = dealt(self.mesh, home, main_attention(self.scenario["model"]), sharers)[rank]
                     kept[rank] = sorted({kv_head for _, kv_head in pairs})
             elif mine and at["cp"] == self.cp_rank(position) and at["tp"] % dcp == turn:
                 kept[rank] = self.heads_of(at["tp"])

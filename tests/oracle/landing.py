@@ -35,6 +35,16 @@ def landing_table(scenario: dict[str, Any], mesh: OracleMesh) -> dict[tuple[int,
     return table
 
 
+def cp_of_rows(scenario: dict[str, Any], mesh: OracleMesh) -> list[int]:
+    """The CP rank of each row of the prompt in order, padding as if it were more prompt."""
+    length, multiple = prompt_length(scenario, mesh), 2 * mesh.sizes["cp"] * mesh.sizes["tp"]
+    while length % (mesh.sizes["tp"] if mesh.sizes["cp"] == 1 else multiple):
+        length += 1
+    table = landing_table({**scenario, "token": {"prompt": length}}, mesh)
+    held = {position: cp for (cp, _), rows in table.items() for position in rows}
+    return [held[position] for position in range(length)]
+
+
 def token_home(scenario: dict[str, Any], mesh: OracleMesh) -> tuple[int, int]:
     """(home rank in stage 0, position) of the token the scenario follows."""
     if scenario.get("phase") == "decode":

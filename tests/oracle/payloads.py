@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle import kinds
+from oracle.kinds import attention_of, expert_row
+
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
 DEFAULTS = {
     "activations": "bf16",
@@ -24,9 +27,10 @@ def _model(scenario: dict[str, Any], key: str) -> int:
     return int(scenario["model"].get(key, 0))
 
 
-def row(scenario: dict[str, Any]) -> int:
-    """The token's hidden row, or a partial sum of it."""
-    return _model(scenario, "hidden") * _size(scenario, "activations")
+def row(scenario: dict[str, Any], experts: bool = False) -> int:
+    """The token's hidden row, or a partial sum of it; as experts take it."""
+    elements = expert_row(scenario) if experts else _model(scenario, "hidden")
+    return elements * _size(scenario, "activations")
 
 
 def probability(scenario: dict[str, Any]) -> int:
@@ -34,45 +38,51 @@ def probability(scenario: dict[str, Any]) -> int:
     return _size(scenario, "activations")
 
 
-def gathered_row(scenario: dict[str, Any]) -> int:
+def gathered_row(scenario: dict[str, Any], experts: bool = False) -> int:
     """The row as TP gathers it: with SP before a split matmul, perhaps in a dtype of its own."""
     with_sp = scenario.get("mesh", {}).get("sp", "megatron") == "megatron"
     if with_sp and scenario.get("dtype", {}).get("tp_gather"):
-        return _model(scenario, "hidden") * _size(scenario, "tp_gather")
-    return row(scenario)
+        elements = expert_row(scenario) if experts else _model(scenario, "hidden")
+        return elements * _size(scenario, "tp_gather")
+    return row(scenario, experts and with_sp)
 
 
-def kv_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+def kv_of_one_rank(scenario: dict[str, Any], tp: int, layer: int) -> int:
     """K and V of one token and layer on one TP rank."""
-    if _model(scenario, "kv_lora_rank"):
-        elements = _model(scenario, "kv_lora_rank") + _model(scenario, "qk_rope_head_dim")
+    table = attention_of(scenario, layer) or {}
+    if table.get("kv_lora_rank"):
+        elements = table["kv_lora_rank"] + table["qk_rope_head_dim"]
     else:
-        key_size = _model(scenario, "head_dim")
-        value_size = _model(scenario, "v_head_dim") or key_size
-        elements = max(1, _model(scenario, "kv_heads") // tp) * (key_size + value_size)
-    return elements * _size(scenario, "kv")
+        value_size = table.get("v_head_dim") or table["head_dim"]
+        elements = max(1, table["kv_heads"] // tp) * (table["head_dim"] + value_size)
+    return int(elements * _size(scenario, "kv"))
 
 
-def query_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+def query_of_one_rank(scenario: dict[str, Any], tp: int, layer: int) -> int:
     """The query heads of one token on one TP rank; with MLA each is as wide as the cached latent."""
-    width = _model(scenario, "head_dim")
-    if _model(scenario, "kv_lora_rank"):
-        width = _model(scenario, "kv_lora_rank") + _model(scenario, "qk_rope_head_dim")
-    return _model(scenario, "heads") // tp * width * _size(scenario, "activations")
+    table = attention_of(scenario, layer) or {}
+    width = table.get("head_dim")
+    if table.get("kv_lora_rank"):
+        width = table["kv_lora_rank"] + table["qk_rope_head_dim"]
+    return int(table["heads"] // tp * width * _size(scenario, "activations"))
 
 
-def partial_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
+def partial_of_one_rank(scenario: dict[str, Any], tp: int, layer: int) -> int:
     """Partial outputs of those heads, and for each head two FP32 numbers: the maximum and the sum."""
-    width = _model(scenario, "v_head_dim") or _model(scenario, "head_dim")
-    if _model(scenario, "kv_lora_rank"):
-        width = _model(scenario, "kv_lora_rank")
-    heads = _model(scenario, "heads") // tp
-    return heads * width * _size(scenario, "activations") + heads * 2 * 4
+    table = attention_of(scenario, layer) or {}
+    width = table.get("kv_lora_rank") or table.get("v_head_dim") or table["head_dim"]
+    heads = table["heads"] // tp
+    return int(heads * width * _size(scenario, "activations") + heads * 2 * 4)
+
+
+def state_of_one_rank(scenario: dict[str, Any], tp: int, layer: int) -> int:
+    """The state of a layer on one TP rank."""
+    return kinds.state_of_one_rank(attention_of(scenario, layer) or {}, tp, _size(scenario, "activations"))
 
 
 def dispatched_row(scenario: dict[str, Any], low_latency: bool) -> int:
     """A row on its way to an expert: FP8 carries a scale for each 128, low latency 16 bytes more."""
-    hidden = _model(scenario, "hidden")
+    hidden = expert_row(scenario)
     if scenario.get("dtype", {}).get("dispatch", "bf16") != "fp8":
         return hidden * _size(scenario, "dispatch")
     scales = len(range(0, hidden, 128))
@@ -81,7 +91,7 @@ def dispatched_row(scenario: dict[str, Any], low_latency: bool) -> int:
 
 def combined_row(scenario: dict[str, Any]) -> int:
     """An expert's weighted output on its way back."""
-    return _model(scenario, "hidden") * _size(scenario, "combine")
+    return expert_row(scenario) * _size(scenario, "combine")
 
 
 def logits_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
@@ -95,9 +105,4 @@ def logits_of_one_rank(scenario: dict[str, Any], tp: int) -> int:
 def expert_slice(scenario: dict[str, Any], etp: int) -> int:
     """What one etp rank has of an expert's gate, up and down projections."""
     assert _model(scenario, "expert_hidden") % etp == 0
-    return (
-        3
-        * _model(scenario, "hidden")
-        * (_model(scenario, "expert_hidden") // etp)
-        * _size(scenario, "weights")
-    )
+    return 3 * expert_row(scenario) * (_model(scenario, "expert_hidden") // etp) * _size(scenario, "weights")

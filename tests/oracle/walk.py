@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle import dense, heads, moe, payloads, shards
-from oracle.decode import query_travels
+from oracle import dense, heads, kinds, moe, payloads, shards
+from oracle.decode import cp_rank_of, query_travels
 from oracle.experts import ExpertMap, shared_ids
-from oracle.landing import prompt_length, token_home
+from oracle.landing import cp_of_rows, prompt_length, token_home
 from oracle.nvlink_domains import OracleCluster
 from oracle.ranks import OracleMesh
 
@@ -66,15 +66,19 @@ def stages_of_layers(scenario: dict[str, Any], pp: int) -> list[int]:
     return [stage for stage, count in chunks_in_order(scenario, pp) for _ in range(count)]
 
 
-def is_moe(scenario: dict[str, Any], layer: int) -> bool:
-    """Whether the FFN of a 1-based layer is a MoE layer."""
-    model = scenario["model"]
-    if not model.get("experts"):
-        return False
-    dense_layers = model.get("dense_layers", 0)
-    if isinstance(dense_layers, int):
-        return layer > dense_layers
-    return layer not in dense_layers
+def ring_steps(scenario: dict[str, Any], mesh: OracleMesh, table: dict[str, Any]) -> int:
+    """Steps of the K/V ring: all, or up to the last in which some query sees a key of the rank so far."""
+    options, cp = scenario.get("mesh", {}), mesh.sizes["cp"]
+    asked = options.get("window_exchange", "all") == "needed" and options.get("kv_exchange", "ring") == "ring"
+    if not asked or scenario.get("phase") == "decode" or not table.get("window"):
+        return cp - 1
+    rows = cp_of_rows(scenario, mesh)
+    found = 0
+    for key, keeper in enumerate(rows):
+        for query in range(key, min(key + table["window"], len(rows))):
+            if table["type"] == "sliding" or query // table["window"] == key // table["window"]:
+                found = max(found, (rows[query] - keeper) % cp)
+    return found
 
 
 class _Walker:
@@ -107,52 +111,102 @@ class _Walker:
         """The ranks that hold the whole row outside attention."""
         return [self.home] if self.sp == "megatron" else self.mesh.line(self.home, "tp")
 
-    def gather_row(self) -> None:
-        line, row = self.mesh.line(self.home, "tp"), payloads.gathered_row(self.scenario)
+    def gather_row(self, experts: bool = False) -> None:
+        line, row = self.mesh.line(self.home, "tp"), payloads.gathered_row(self.scenario, experts)
         self.add("all_gather", "tp", dense.gather(line, self.home, row, self.ring))
 
-    def sum_partials(self) -> None:
+    def sum_partials(self, experts: bool = False) -> None:
         """End of a block sliced over tp: reduce_scatter with SP, all_reduce without."""
-        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario)
+        line, row = self.mesh.line(self.home, "tp"), payloads.row(self.scenario, experts)
         if self.sp == "megatron":
             self.add("reduce_scatter", "tp", dense.scatter(line, self.home, row, self.ring))
         else:
             self.add("all_reduce", "tp", dense.reduce_everywhere(line, self.home, row, self.ring))
 
-    def sliced_block(self) -> None:
+    def sliced_block(self, experts: bool = False) -> None:
         """An FFN sliced over tp."""
         if self.tp > 1:
             if self.sp == "megatron":
-                self.gather_row()
-            self.sum_partials()
+                self.gather_row(experts)
+            self.sum_partials(experts)
 
     # -- parts of a layer --------------------------------------------------------------------------------
     def attention(self) -> None:
+        table = kinds.attention_of(self.scenario, self.layer)
+        if table is None:
+            return
         if self.tp > 1 and self.sp == "megatron":
             self.gather_row()
-        sharers = heads.sharers_of_heads(self.scenario, self.mesh)
-        if sharers > 1:
-            self.add("heads_scatter", "cp", heads.scatter(self.scenario, self.mesh, self.home))
-            if self.mesh.sizes["cp"] > sharers:
-                self.add("kv_exchange", "cp", heads.ring(self.scenario, self.mesh, self.home))
-        elif self.decodes and query_travels(self.scenario, self.position):
-            self.ask()
-        elif self.mesh.sizes["cp"] > 1:
-            ring = self.options.get("kv_exchange", "ring") != "all_gather"
-            size = payloads.kv_of_one_rank(self.scenario, self.tp)
-            self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring))
-        self.dead = self.layer == self.scenario["model"]["layers"] and not self.is_read
-        if sharers > 1:
-            self.add("heads_gather", "cp", heads.gather(self.scenario, self.mesh, self.home))
+        if kinds.keeps_state(table):
+            self.state(table)
+        else:
+            self.kv(table)
         if self.tp > 1:
             self.sum_partials()
+
+    def kv(self, table: dict[str, Any]) -> None:
+        """K/V meets the queries, or heads meet, or nothing is sent because an earlier layer did."""
+        sharers = heads.sharers_of_heads(self.scenario, self.mesh)
+        own = not table.get("shared_kv")
+        if sharers > 1:
+            self.scatter_heads(table, sharers)
+            if self.mesh.sizes["cp"] > sharers and own:
+                self.add("kv_exchange", "cp", heads.ring(self.scenario, self.mesh, self.home, table))
+        elif self.decodes and query_travels(self.scenario, self.position):
+            self.ask()
+        elif self.mesh.sizes["cp"] > 1 and own:
+            ring = self.options.get("kv_exchange", "ring") != "all_gather"
+            size = payloads.kv_of_one_rank(self.scenario, self.tp, self.layer)
+            steps = ring_steps(self.scenario, self.mesh, table)
+            self.add("kv_exchange", "cp", dense.kv_exchange(self.mesh, self.home, size, ring, steps))
+        self.settle()
+        if sharers > 1:
+            self.gather_heads(table, sharers)
+
+    def state(self, table: dict[str, Any]) -> None:
+        """A state goes on to the ranks of later tokens, or its heads meet as any others."""
+        sharers = self.mesh.sizes["cp"]
+        if sharers == 1:
+            self.settle()
+        elif self.options.get("state_exchange", "state") == "heads":
+            self.scatter_heads(table, sharers)
+            self.settle()
+            self.gather_heads(table, sharers)
+        else:
+            size = payloads.state_of_one_rank(self.scenario, self.tp, self.layer)
+            self.add("state_pass", "cp", dense.hand_on(self.mesh, self.home, self.later_ranks(), size))
+            self.settle()
+
+    def scatter_heads(self, table: dict[str, Any], sharers: int) -> None:
+        """Heads of a mixer go to the CP ranks that compute them."""
+        moves = heads.scatter(self.scenario, self.mesh, self.home, table, sharers)
+        self.add("heads_scatter", "cp", moves)
+
+    def gather_heads(self, table: dict[str, Any], sharers: int) -> None:
+        """Their outputs come back."""
+        moves = heads.gather(self.scenario, self.mesh, self.home, table, sharers)
+        self.add("heads_gather", "cp", moves)
+
+    def later_ranks(self) -> list[int]:
+        """CP ranks that the state goes through: of the rest of the prompt, or of the last token and this."""
+        prompt = prompt_length(self.scenario, self.mesh)
+        held = cp_of_rows(self.scenario, self.mesh)
+        if not self.decodes:
+            return held[self.position :]
+        before = self.position - 1
+        owner = held[before] if before < prompt else cp_rank_of(self.scenario, self.mesh, prompt, before)
+        return [owner, self.mesh.coordinates[self.home]["cp"]]
+
+    def settle(self) -> None:
+        """From here on nothing is read of a token that no head reads, where no later layer keeps any."""
+        self.dead = self.layer >= kinds.last_keeper(self.scenario) and not self.is_read
 
     def ask(self) -> None:
         """The query goes to the K/V and partial outputs return, where K/V of other tokens is elsewhere."""
         dcp = self.options.get("dcp", 1)
         if self.mesh.sizes["cp"] * dcp > 1:
-            query = payloads.query_of_one_rank(self.scenario, self.tp)
-            partial = payloads.partial_of_one_rank(self.scenario, self.tp)
+            query = payloads.query_of_one_rank(self.scenario, self.tp, self.layer)
+            partial = payloads.partial_of_one_rank(self.scenario, self.tp, self.layer)
             out, back = dense.ask_the_keepers(self.mesh, self.home, dcp, query, partial)
             self.add("query_send", "cp", out)
             self.add("partials_return", "cp", back)
@@ -180,7 +234,7 @@ class _Walker:
     def routed(self, contract: str) -> None:
         """The routed experts, by contract."""
         if contract == "tp":
-            self.sliced_block()
+            self.sliced_block(experts=True)
             return
         if len(self.mesh.group(self.home, "dispatch")) > 1:
             self.experts(contract)
@@ -304,11 +358,12 @@ class _Walker:
             self.go_to(stage)
             for _ in range(count):
                 self.layer += 1
+                self.dead = self.layer > kinds.last_keeper(self.scenario) and not self.is_read
                 self.gather("layer", self.mesh.line(self.home, "tp"))
                 self.attention()
-                if is_moe(self.scenario, self.layer):
+                if kinds.is_moe(self.scenario, self.layer):
                     self.moe_ffn()
-                else:
+                elif kinds.has_ffn(self.scenario, self.layer):
                     self.dense_ffn()
         self.lm_head()
         touched, log = add_up(self.hops, landed, self.mesh.world)

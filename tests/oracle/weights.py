@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from oracle.experts import shared_ids, slots
+from oracle.kinds import is_moe
 from oracle.ranks import OracleMesh
-from oracle.walk import chunks_in_order, is_moe, stages_of_layers
+from oracle.walk import chunks_in_order, stages_of_layers
 
 Unit = tuple[str, str, tuple[Any, ...]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,8 +114,20 @@ def test_slices_shorten_the_wait_for_a_busy_source():
 def test_four_ranks_with_a_cv_of_a_fifth_wait_a_sixth_of_what_varies():
     """The mean of the largest of four normal draws is 1.0294 deviations."""
     found = waiting_share(4, 0.2)
-    assert found.share == pytest.approx(1 - 1 / (1 + 0.2 * 1.02938), abs=4 * found.error)
-    assert found.error < 1e-3
+    assert found.share == pytest.approx(1 - 1 / (1 + 0.2 * 1.02938), abs=1e-6)
+
+
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "uniform"])
+def test_drawn_rounds_wait_as_long(shape: str):
+    random, ranks, cv = np.random.default_rng(0), 16, 0.4
+    sigma = np.sqrt(np.log1p(cv * cv))
+    lengths = {
+        "normal": lambda size: np.maximum(random.normal(1, cv, size), 0),
+        "lognormal": lambda size: random.lognormal(-sigma * sigma / 2, sigma, size),
+        "uniform": lambda size: random.uniform(1 - cv * 3**0.5, 1 + cv * 3**0.5, size),
+    }[shape]((20_000, ranks))
+    drawn = 1 - lengths.mean() / lengths.max(axis=1).mean()
+    assert waiting_share(ranks, cv, shape=shape).share == pytest.approx(drawn, abs=4e-3)
 
 
 def test_waiting_grows_with_ranks_spread_and_what_varies():

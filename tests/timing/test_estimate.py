@@ -20,15 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import tokentrip
-from app.commands.cost.calculator import CALCULATORS, read_bytes
+from app.commands.cost.calculator import CALCULATORS, bytes_typed
 from tracer.errors import ConfigError
 from tracer.mesh.hardware import hardware_preset
 from tracer.proof.published.measurements import published
 from tracer.scenario.files import load_scenario
 from tracer.timing import estimate
 from tracer.timing.calibration.attention import causal_pairs
-from tracer.timing.calibration.experts import busiest_gpu
-from tracer.timing.calibration.fit import Correction, Fit, Work, calibration
+from tracer.timing.calibration.experts import expected_busiest_gpu
+from tracer.timing.calibration.fit import Correction, Fit, OpWork, calibration
 from tracer.timing.calibration.systems import nearness
 from tracer.timing.estimate import Estimate
 
@@ -153,10 +153,10 @@ def test_skewed_routing_is_slower_than_balanced() -> None:
 
 
 def test_busiest_gpu_holds_everything_without_ep() -> None:
-    alone = busiest_gpu(1000, 8, 64, 1, "power_law_1.2")
+    alone = expected_busiest_gpu(1000, 8, 64, 1, "power_law_1.2")
     assert alone.rows == pytest.approx(8000, rel=0.01)
-    assert busiest_gpu(1000, 8, 64, 8, "balanced").rows == 1000
-    assert busiest_gpu(1000, 8, 64, 8, "power_law_1.2").rows > 1000
+    assert expected_busiest_gpu(1000, 8, 64, 8, "balanced").rows == 1000
+    assert expected_busiest_gpu(1000, 8, 64, 8, "power_law_1.2").rows > 1000
 
 
 def test_a_measured_gpu_is_known_by_its_sheet_and_another_is_a_transfer() -> None:
@@ -257,7 +257,7 @@ def test_a_fit_by_hand() -> None:
     table = Correction((("x", (0.0, 2.0)), ("y", (0.0, 1.0))), (0.0, 0.0, 100.0, 0.0))
     assert table.at({"x": 1.0, "y": 0.0}) == pytest.approx(0.5)
     assert table.at({"x": 9.0, "y": 0.5}) == pytest.approx(0.5)
-    work = Work("v", (3.0, 4.0), {"x": 0.0, "y": 0.0}, 1.0)
+    work = OpWork("v", (3.0, 4.0), {"x": 0.0, "y": 0.0}, 1.0)
     assert Fit((1.0, 1.0), 2.0).seconds(work) == pytest.approx(5.0)
     assert Fit((1.0, 1.0), 2.0).seconds(replace(work, floor_seconds=9.0)) == 9.0
 
@@ -296,7 +296,7 @@ def test_a_scenario_is_still_timed_and_one_named_gemm_is_a_path(
 @pytest.mark.parametrize("text", ["1.5B", "x", "", "-3", "4XB", "nan", "1e400"])
 def test_wrong_bytes_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="whole number of bytes"):
-        read_bytes(text)
+        bytes_typed(text)
 
 
 def test_estimates_need_the_standard_library_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -172,7 +173,7 @@ def test_a_prompt_in_chunks_fills_a_pipeline():
     scenario, h100 = tracer.load_scenario("llama-3.1-405b"), hardware_preset("h100")
     coarse, fine = (chunked_prompt(scenario, h100, chunk) for chunk in (65_536, 8192))
     assert fine.bubble < coarse.bubble
-    assert (fine.seconds[0, 1:] > fine.seconds[0, :-1]).all()
+    assert all(later > before for before, later in pairwise(fine.seconds[0]))
     with pytest.raises(ConfigError, match=r"pipeline\.chunk=0 must be a whole number"):
         chunked_prompt(scenario, h100, 0)
 

@@ -12,6 +12,7 @@ from tracer.batch.census.run import part_of
 from tracer.batch.census.take import take_census
 from tracer.batch.eplb import Replication, check_slots, rebalance
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import nvlink_domains_of
 from tracer.scenario.placement import Placement
 
@@ -114,7 +115,7 @@ def with_slots(scenario: Scenario, layers: tuple[int, ...], slots: NDArray[np.in
 def nvlink_domains_of_group(scenario: Scenario) -> int:
     """NVLink domains of a dispatch group; its EP ranks must fill one after the other."""
     ranks = scenario.mesh.groups("dispatch")[0]
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
+    eps = scenario.mesh.coordinates_of(ranks)[Axis.EP]
     nvlink_domains = nvlink_domains_of(scenario.cluster, ranks)[np.argsort(eps, kind="stable")]
     nodes = len(np.unique(nvlink_domains))
     if len(np.flatnonzero(np.diff(nvlink_domains))) != nodes - 1 or scenario.mesh.ep % nodes:

@@ -1,7 +1,4 @@
-"""The rows of a batch sorted by expert on one GPU, as a grouped GEMM wants them.
-
-It also says what a loop over experts would cost in place of the grouped GEMM.
-"""
+"""The rows of a batch sorted by expert on one GPU, as a grouped GEMM wants them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracer.errors import ConfigError, whole_number
+from tracer.batch.grouped_gemm import GemmWork, grouped_against_loop
+from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,51 +65,6 @@ def permute(picks: Picks, experts: int) -> Permutation:
 
 
 @dataclass(frozen=True, slots=True)
-class GemmWork:
-    """How one matmul a expert fills the GPU: launches, output tiles, waves of tiles over the SMs.
-
-    ``waves`` is the time in tiles of the busiest SM; ``fill`` the share of SM time in the waves that
-    works on a tile; ``useful_rows`` the share of the tiles' rows that hold a token.
-    """
-
-    launches: int
-    tiles: int
-    waves: int
-    fill: float
-    useful_rows: float
-
-
-def grouped_against_loop(
-    counts: Ints, columns: int, *, tile_rows: int = 128, tile_columns: int = 128, sms: int = 132
-) -> tuple[GemmWork, GemmWork]:
-    """(loop, grouped) for experts with ``counts`` ``[experts]`` rows and ``columns`` output columns.
-
-    The loop launches one GEMM an expert that has tokens and waits for each; the grouped GEMM launches
-    once and deals all tiles out together. 132 SMs are an H100's.
-
-    Raises:
-        ConfigError: for sizes below 1.
-    """
-    for name, value in (("columns", columns), ("tile_rows", tile_rows), ("sms", sms)):
-        whole_number(name, value)
-    whole_number("tile_columns", tile_columns)
-    across = -(-columns // tile_columns)
-    tiles = -(-counts // tile_rows) * across
-    busy = tiles[tiles > 0]
-    total = int(busy.sum())
-    useful = int(counts.sum()) * across / (total * tile_rows) if total else 0.0
-    loop_waves, grouped_waves = int((-(-busy // sms)).sum()), -(-total // sms)
-    return (
-        GemmWork(len(busy), total, loop_waves, _fill(total, loop_waves, sms), useful),
-        GemmWork(int(total > 0), total, grouped_waves, _fill(total, grouped_waves, sms), useful),
-    )
-
-
-def _fill(tiles: int, waves: int, sms: int) -> float:
-    return tiles / (waves * sms) if waves else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class GpuRows:
     """Rows ``[experts held]`` int64 on the EP rank with most of them, and its first expert GEMM both ways.
 
@@ -143,5 +96,5 @@ def busiest_gpu(scenario: Scenario, layer: int, load: Ints, *, sms: int = 132) -
     ep_rank = max(range(len(held)), key=lambda rank: int(rows[held[rank]].sum()))
     columns = -(-2 * model.need("expert_hidden", "size an expert's GEMM") // mesh.etp)
     counts = rows[held[ep_rank]]
-    loop, grouped = grouped_against_loop(counts, columns, sms=sms)
+    loop, grouped = grouped_against_loop(counts.tolist(), columns, sms=sms)
     return GpuRows(ep_rank, tuple(held[ep_rank].tolist()), counts, columns, loop, grouped)

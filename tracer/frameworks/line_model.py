@@ -9,7 +9,7 @@ from tracer.frameworks.found_model import FoundModel
 from tracer.frameworks.model_names import MAX_NAME, named_model
 from tracer.frameworks.notes import Note
 from tracer.frameworks.unread import Unread
-from tracer.frameworks.value_formats import quantized, value_formats
+from tracer.frameworks.value_formats import quantized, stored_as_named, value_formats
 
 if TYPE_CHECKING:
     from tracer.frameworks.launch.result import Process
@@ -74,16 +74,18 @@ def _named(name: str) -> FoundModel:
         return FoundModel(named=shown, notes=(_unknown(message, ""),))
     message = f"model {shown}: read as {found.preset}, which ships"
     notes = [Note("model_of_line", message, "add --model config.json for another")]
-    if found.stored:
+    if not found.stored:
+        return FoundModel(found.spec, shown, found.preset, notes=tuple(notes))
+    as_named = stored_as_named(found.spec, found.stored)
+    if as_named is None:
         lacks = f"weights in {found.stored}: those of {found.preset} are taken"
-        notes.append(
-            Note(
-                "not_modelled",
-                f"{shown} is not modelled in full: the trip lacks {lacks}",
-                "add --model config.json",
-            )
-        )
-    return FoundModel(found.spec, shown, found.preset, notes=tuple(notes))
+        message = f"{shown} is not modelled in full: the trip lacks {lacks}"
+        notes.append(Note("not_modelled", message, "add --model config.json"))
+        return FoundModel(found.spec, shown, found.preset, notes=tuple(notes))
+    spec, word = as_named
+    message = f"the name says {found.stored}: the matrices of all layers are taken in {word}"
+    notes.append(Note("format_of_name", message, "add --model config.json for what is left out, and scales"))
+    return FoundModel(spec, shown, found.preset, notes=tuple(notes))
 
 
 def _unchanged(found: FoundModel, settings: Settings) -> FoundModel:

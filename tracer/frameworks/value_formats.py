@@ -67,6 +67,43 @@ def quantized(settings: Settings, spec: ModelSpec | None) -> tuple[ModelSpec | N
     return spec, [_not_modelled(name, word, "weights of several formats made FP8")]
 
 
+_OF_NAME: dict[str, WeightFormat | None] = {
+    "fp8": WeightFormat.FP8,
+    "nvfp4": WeightFormat.NVFP4, "fp4": WeightFormat.NVFP4,
+    "awq": WeightFormat.INT4_ZERO_G128, "gptq": WeightFormat.INT4_ZERO_G128,
+    "int4": WeightFormat.INT4_G128, "w4a16": WeightFormat.INT4_G128, "4bit": WeightFormat.INT4_G128,
+    "bnb": WeightFormat.NF4,
+    "int8": WeightFormat.INT8_CHANNEL, "8bit": WeightFormat.INT8_CHANNEL,
+    "bf16": WeightFormat.BF16, "fp16": WeightFormat.FP16,
+}  # fmt: skip
+"""What a word of a checkpoint's name says of its layers' weights: the format that its makers mostly use."""
+_SAYS_NO_MORE = {
+    "awq": ("int4", "4bit", "w4a16"), "gptq": ("int4", "4bit", "w4a16"), "bnb": ("4bit",),
+    "fp8": ("dynamic", "block", "quantized"), "int4": ("quantized", "w4a16"), "int8": ("quantized", "8bit"),
+}  # fmt: skip
+"""Words beside a format that agree with it."""
+
+
+def stored_as_named(spec: ModelSpec, words: str) -> tuple[ModelSpec, WeightFormat] | None:
+    """The model with its layers in the format that a checkpoint's name states; None where it cannot be told.
+
+    ``words`` are those of the name that speak of formats, joined by ``-``: ``fp8``, ``gptq-int4``.
+    """
+    names = words.split("-")
+    first = next((name for name in _OF_NAME if name in names and name in _SAYS_NO_MORE), names[0])
+    word = _OF_NAME.get(first)
+    if word is None or not set(names) <= {first, *_SAYS_NO_MORE.get(first, ())}:
+        return None
+    if word is WeightFormat.FP8 and "block" in names:
+        word = WeightFormat.FP8_BLOCK128
+    plain = word in _PLAIN
+    own = [getattr(spec, part) for part in ("weights", *_PARTS)]
+    if spec.stored or not (plain or all(form in _PLAIN for form in own)):
+        return None
+    parts = _PARTS if spec.experts is not None else _PARTS[:2]
+    return replace(spec, **dict.fromkeys(parts, word)), word  # type: ignore[arg-type]
+
+
 def _text(settings: Settings, dest: str) -> str:
     """A flag's word in lower case; empty where the framework has none, or a variable holds it."""
     value = settings.get(dest) if dest in settings.flags else ""

@@ -15,7 +15,7 @@ from tracer.memory.kv_bytes import (
     state_bytes_per_sequence,
 )
 from tracer.model.dtype import Dtype
-from tracer.model.layer_runs import runs_text
+from tracer.model.layer_runs import written_runs
 from tracer.model.layers import (
     AttentionType,
     CompressedAttention,
@@ -124,7 +124,7 @@ class Anatomy:
             "source": self.spec.source,
             "layers": self.spec.layers,
             "kinds": [
-                {"layers": runs_text(layers), "count": len(layers), "title": kind.title} | kind.to_dict()
+                {"layers": written_runs(layers), "count": len(layers), "title": kind.title} | kind.to_dict()
                 for kind, layers in self.spec.kinds()
             ],
             "parameters": {
@@ -160,7 +160,7 @@ class Anatomy:
         lines = [f"{spec.name or 'model'}: {spec.layers} layers"]
         lines += [f"source: {spec.source}"] if spec.source else []
         lines += ["", *self.strip(), ""]
-        rows = [(runs_text(layers), f"{len(layers)}", kind.title) for kind, layers in spec.kinds()]
+        rows = [(written_runs(layers), f"{len(layers)}", kind.title) for kind, layers in spec.kinds()]
         rows = [(_short(layers), number, title) for layers, number, title in rows]
         lines += text_table((left("layers", 28), right("number", 6), left("kind", 60)), rows)
         lines += ["", str(self.count), "", "bytes by format: " + _amounts(self.bytes_by_format())]
@@ -182,27 +182,38 @@ class Anatomy:
         lines += [f"note: {text}" for text in self.warnings]
         return "\n".join(lines)
 
+    def letters(self) -> tuple[str, str]:
+        """A letter per layer: of its attention, and of its feed-forward part (``·`` where it has none)."""
+        kinds = [self.spec.kind_of(layer) for layer in range(1, self.spec.layers + 1)]
+        above = "".join("·" if kind.attention is None else _LETTERS[kind.attention.type] for kind in kinds)
+        return above, "".join(_ffn_letter(kind) for kind in kinds)
+
+    def letter_words(self) -> list[tuple[str, str]]:
+        """What each letter of this model stands for: attention first."""
+        above, below = self.letters()
+        used = [(letter, str(word).replace("_", " ")) for word, letter in _LETTERS.items() if letter in above]
+        return used + [(letter, word) for letter, word in _FFN_WORDS.items() if letter in below]
+
     def strip(self) -> list[str]:
         """A letter for each layer's attention, and below it one for its feed-forward part."""
-        spec = self.spec
-        above, below = "", ""
-        for layer in range(1, spec.layers + 1):
-            kind = spec.kind_of(layer)
-            above += _LETTERS[kind.attention.type] if kind.attention is not None else "·"
-            part = kind.feed_forward
-            below += "·" if part is None else "E" if isinstance(part, MoeFfn) else "d" if part.gated else "p"
+        above, below = self.letters()
         lines = []
-        for start in range(0, spec.layers, STRIP_WIDTH):
+        for start in range(0, self.spec.layers, STRIP_WIDTH):
             lines.append(f"{start + 1:>5} {above[start : start + STRIP_WIDTH]}")
             lines.append(f"      {below[start : start + STRIP_WIDTH]}")
-        used = [
-            f"{letter} {str(word).replace('_', ' ')}" for word, letter in _LETTERS.items() if letter in above
-        ]
-        used += [f"{letter} {word}" for letter, word in _FFN_WORDS.items() if letter in below]
-        return [*lines, "      " + ", ".join(used)]
+        return [*lines, "      " + ", ".join(f"{letter} {word}" for letter, word in self.letter_words())]
 
 
 _FFN_WORDS = {"d": "gated FFN", "p": "plain FFN", "E": "experts"}
+
+
+def _ffn_letter(kind: LayerKind) -> str:
+    part = kind.feed_forward
+    if part is None:
+        return "·"
+    if isinstance(part, MoeFfn):
+        return "E"
+    return "d" if part.gated else "p"
 
 
 def anatomy(spec: ModelSpec, warnings: tuple[str, ...] = (), kv: Dtype = Dtype.BF16) -> Anatomy:

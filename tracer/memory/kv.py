@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
+from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
+
 if TYPE_CHECKING:
+    from tracer.model.layers import Attention
+    from tracer.model.spec import ModelSpec
     from tracer.scenario.scenario import Scenario
 
 
@@ -37,35 +42,44 @@ def kv_cps(scenario: Scenario, position: int) -> list[int]:
     return kv_cps_of(scenario, kv_cp(scenario, position))
 
 
-def kv_cps_of(scenario: Scenario, cp: int) -> list[int]:
-    """CP coordinates that keep the K/V of tokens at home on one: itself, and those it shares heads with."""
-    parts = scenario.plan.head_parts(scenario.mesh.cp)
+def kv_cps_of(scenario: Scenario, cp: int, parts: int | None = None) -> list[int]:
+    """CP coordinates that keep the K/V of tokens at home on one: itself, and those it shares heads with.
+
+    ``parts`` are the ranks that share heads (None: as the plan says).
+    """
+    parts = scenario.plan.head_parts(scenario.mesh.cp) if parts is None else parts
     first = cp // parts * parts
     return list(range(first, first + parts))
 
 
-def heads_peers(scenario: Scenario, rank: int) -> list[int]:
-    """The other CP ranks with which a rank shares the heads of its tokens, by cp; none where K/V travels."""
+def heads_peers(scenario: Scenario, rank: int, parts: int | None = None) -> list[int]:
+    """The other CP ranks with which a rank shares the heads of its tokens, by cp; none where K/V travels.
+
+    ``parts`` as in :func:`kv_cps_of`.
+    """
     mesh = scenario.mesh
-    cp = mesh.dense.coordinate(rank, "cp")
-    return [mesh.moved(rank, "cp", peer) for peer in kv_cps_of(scenario, cp) if peer != cp]
+    cp = mesh.dense.coordinate(rank, Axis.CP)
+    return [mesh.moved(rank, Axis.CP, peer) for peer in kv_cps_of(scenario, cp, parts) if peer != cp]
 
 
-def stored_heads(scenario: Scenario, rank: int) -> range:
+def stored_heads(scenario: Scenario, rank: int, attention: Attention | None = None) -> range:
     """KV heads that a rank keeps: its TP rank's, or the part of them that it computes (``head_parts``).
+
+    ``attention`` is that of the layer (None: the model's main kind).
 
     Fewer KV heads than parts are copied evenly. With MLA the range is empty, for the whole latent, unless
     heads are cut over CP: then it names the heads after the up-projection.
     """
     grid, parts = scenario.mesh.dense, scenario.plan.head_parts(scenario.mesh.cp)
-    tp = grid.coordinate(rank, "tp")
+    tp = grid.coordinate(rank, Axis.TP)
     if parts == 1:
-        return kv_heads_of(scenario, tp)
-    own = kv_heads_of(scenario, tp)
-    if scenario.model.mla:
-        share = scenario.model.need("heads", "say who holds which K/V") // scenario.mesh.tp
+        return kv_heads_of(scenario, tp, attention)
+    own = kv_heads_of(scenario, tp, attention)
+    if _is_latent(scenario.model, attention):
+        heads = attention.heads if attention is not None else scenario.model.need("heads", _WHOSE)
+        share = heads // scenario.mesh.tp
         own = range(tp * share, (tp + 1) * share)
-    return cut_heads(own, parts, grid.coordinate(rank, "cp") % parts)
+    return cut_heads(own, parts, grid.coordinate(rank, Axis.CP) % parts)
 
 
 def cut_heads(heads: range, parts: int, index: int) -> range:
@@ -81,15 +95,26 @@ def cut_heads(heads: range, parts: int, index: int) -> range:
     return range(heads.start + index * share, heads.start + (index + 1) * share)
 
 
-def kv_heads_of(scenario: Scenario, tp: int) -> range:
+_WHOSE = "say who holds which K/V"
+
+
+def _is_latent(model: ModelSpec, attention: Attention | None) -> bool:
+    """Whether a layer caches one vector for all heads."""
+    if attention is None:
+        return model.mla
+    return isinstance(attention, LatentAttention | CompressedAttention)
+
+
+def kv_heads_of(scenario: Scenario, tp: int, attention: Attention | None = None) -> range:
     """KV heads of a TP rank: an equal share, or one that ``tp / kv_heads`` ranks replicate.
 
     With MLA the range is empty: every TP rank has the whole latent.
     """
     model, size = scenario.model, scenario.mesh.tp
-    if model.mla:
+    if _is_latent(model, attention):
         return range(0)
-    heads = model.need("kv_heads", "say who holds which K/V")
+    own = attention.kv_heads if isinstance(attention, HeadAttention) else None
+    heads = own or model.need("kv_heads", _WHOSE)
     if heads < size:
         return range(tp * heads // size, tp * heads // size + 1)
     share = heads // size
@@ -99,9 +124,9 @@ def kv_heads_of(scenario: Scenario, tp: int) -> range:
 def shard_peers(scenario: Scenario, rank: int) -> list[int]:
     """The other ranks that keep the rest of the tokens of this rank's KV heads: over cp, and over dcp."""
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
-    first = grid.coordinate(rank, "tp") // dcp * dcp
-    sharing = [scenario.mesh.moved(rank, "tp", tp) for tp in range(first, first + dcp)]
-    found = {peer for same in sharing for peer in grid.group(same, "cp")}
+    first = grid.coordinate(rank, Axis.TP) // dcp * dcp
+    sharing = [scenario.mesh.moved(rank, Axis.TP, tp) for tp in range(first, first + dcp)]
+    found = {peer for same in sharing for peer in grid.group(same, Axis.CP)}
     return sorted(found - {rank})
 
 
@@ -120,15 +145,15 @@ def positions_kept(scenario: Scenario, rank: int, context: int | None = None) ->
 def _positions_of_share(scenario: Scenario, rank: int, context: int) -> int:
     """Those of them whose home is the rank's CP rank, and whose turn in its DCP group is the rank's."""
     grid, dcp = scenario.mesh.dense, scenario.plan.dcp
-    cp, turn = grid.coordinate(rank, "cp"), grid.coordinate(rank, "tp") % dcp
-    step = scenario.plan.dcp_interleave * grid.size_of("cp")
+    cp, turn = grid.coordinate(rank, Axis.CP), grid.coordinate(rank, Axis.TP) % dcp
+    step = scenario.plan.dcp_interleave * grid.size_of(Axis.CP)
     in_prompt = min(context, scenario.token.prompt)
     kept = sum(
         _in_turn(run.start, min(run.stop, in_prompt), step, dcp, turn)
         for run in scenario.landing.positions_of_share(cp)
     )
     landing = scenario.decode_landing
-    new = range(landing.first_position_on(cp), context, grid.size_of("cp"))
+    new = range(landing.first_position_on(cp), context, grid.size_of(Axis.CP))
     return kept + (len(new) if dcp == 1 else sum(kv_dcp(scenario, position) == turn for position in new))
 
 

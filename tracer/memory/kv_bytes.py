@@ -67,9 +67,19 @@ def state_bytes_of_layer(kind: LayerKind, dtype: str, tp: int = 1) -> int:
     attention = kind.attention
     if not isinstance(attention, LinearAttention | Mamba2):
         return 0
-    whole = attention.state_values * attention.state_bytes_per_value + attention.conv_values * BYTES[dtype]
-    heads = attention.heads
-    return whole * max(1, -(-heads // tp)) // heads
+    heads, own = attention.heads, max(1, -(-attention.heads // tp))
+    state = attention.state_values * own // heads * attention.state_bytes_per_value
+    return state + _conv_channels(attention, own, tp) * max(0, attention.conv - 1) * BYTES[dtype]
+
+
+def _conv_channels(attention: LinearAttention | Mamba2, heads: int, tp: int) -> int:
+    """Channels of the convolution on a rank with ``heads`` heads; keys, or B and C, are copied if few."""
+    if isinstance(attention, Mamba2):
+        return heads * attention.head_dim + 2 * max(1, -(-attention.groups // tp)) * attention.state
+    if not attention.conv:
+        return 0
+    keys = max(1, -(-attention.key_heads // tp)) * attention.key_dim
+    return 2 * keys + heads * attention.value_dim
 
 
 def is_bounded(kind: LayerKind) -> bool:

@@ -15,11 +15,13 @@ from tracer.errors import ConfigError, whole_number
 from tracer.memory.kv import kv_cps, kv_tps, positions_kept, stored_heads
 from tracer.memory.kv_bytes import index_bytes, is_bounded, kv_bytes_of_layer, state_bytes_of_layer
 from tracer.model.dtype import BYTES
-from tracer.model.layers import CompressedAttention
+from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
+from tracer.scenario.plan import StateExchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tracer.model.layers import LayerKind
     from tracer.scenario.scenario import Scenario
 
 
@@ -86,7 +88,7 @@ class KvOwners:
     def elements(self) -> int:
         """Elements of one copy over all layers."""
         model, plan = self.scenario.model, self.scenario.plan
-        if model.mla and plan.head_parts(self.scenario.mesh.cp) > 1:
+        if not model.layer_kinds and model.mla and plan.head_parts(self.scenario.mesh.cp) > 1:
             heads = model.need("heads", "size K/V")
             return model.layers * kv_bytes_of_heads(self.scenario, heads) // BYTES[self.scenario.dtype.kv]
         if not model.layer_kinds:
@@ -144,10 +146,16 @@ def kv_owners(scenario: Scenario, position: int | None = None) -> KvOwners:
     for stage, runs in enumerate(scenario.stage_runs):
         for tp, cp in product(tps, cps):
             rank = scenario.mesh.rank(tp=tp, cp=cp, dp=scenario.replica, pp=stage)
-            heads = tuple(stored_heads(scenario, rank))
-            size = kv_bytes_of_heads(scenario, len(heads))
+            heads = tuple(stored_heads(scenario, rank)) if _has_heads(scenario) else ()
+            size = 0 if scenario.model.layer_kinds else kv_bytes_of_heads(scenario, len(heads))
             holdings += [_holding(scenario, rank, stage, layers, heads, size, position) for layers in runs]
     return KvOwners(scenario, position, tuple(holdings))
+
+
+def _has_heads(scenario: Scenario) -> bool:
+    """Whether the model has K/V heads, or a latent: one of states alone has none."""
+    model = scenario.model
+    return not model.layer_kinds or model.mla or model.kv_heads is not None
 
 
 def _holding(
@@ -169,6 +177,12 @@ def copies_in(owners: KvOwners, layer: int) -> int:
     """How many times each element of one layer's K/V of the position is stored."""
     kind, scenario = owners.scenario.model.layer_kinds[layer - 1], owners.scenario
     one = kv_bytes_of_layer(kind, scenario.dtype.kv)
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
+    if parts > 1:
+        if not isinstance(kind.attention, HeadAttention):
+            return 1 if kind.kv_values else 0
+        held = len(owners.of_layer(layer)) * position_bytes(scenario, kind)
+        return held // one if one else 0
     held = len(owners.of_layer(layer)) * kv_bytes_of_layer(kind, scenario.dtype.kv, scenario.mesh.tp)
     return held // one if one else 0
 
@@ -182,15 +196,33 @@ def _sizes(scenario: Scenario, layers: range, position: int) -> tuple[tuple[int,
     model = scenario.model
     if not model.layer_kinds:
         return None
-    tp, dtype = scenario.mesh.tp, scenario.dtype.kv
     found = []
     context = max(cached_positions(scenario), position + 1)
     for layer in layers:
         kind = model.layer_kinds[layer - 1]
         window = getattr(kind.attention, "window", None)
         if kind.kv_values and (window is None or position >= context - window):
-            found.append((layer, kv_bytes_of_layer(kind, dtype, tp) + index_bytes(kind)))
+            found.append((layer, position_bytes(scenario, kind)))
     return tuple(found)
+
+
+def position_bytes(scenario: Scenario, kind: LayerKind) -> int:
+    """Bytes that one rank keeps of one position (or entry) in a layer of a kind, an indexer's key with it.
+
+    Where heads are cut over CP, those of its heads alone (MLA: after the up-projection).
+    """
+    mesh, dtype, attention = scenario.mesh, scenario.dtype.kv, kind.attention
+    parts = scenario.plan.head_parts(mesh.cp)
+    if parts > 1 and isinstance(attention, LatentAttention):
+        heads = attention.heads // mesh.tp // parts
+        return heads * (attention.qk_head_dim + attention.v_head_dim) * BYTES[dtype]
+    return kv_bytes_of_layer(kind, dtype, mesh.tp * parts) + index_bytes(kind)
+
+
+def state_parts(scenario: Scenario) -> int:
+    """Ranks that a state is cut over by heads: the TP ranks, and the CP ranks where its heads move."""
+    heads = scenario.plan.state_exchange is StateExchange.HEADS
+    return scenario.mesh.tp * (scenario.mesh.cp if heads else 1)
 
 
 def check_replica_listable(scenario: Scenario) -> None:
@@ -273,7 +305,7 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
     """
     context = cached_positions(scenario) if context is None else context
     mesh = scenario.mesh
-    heads = tuple(stored_heads(scenario, rank))
+    heads = tuple(stored_heads(scenario, rank)) if _has_heads(scenario) else ()
     stage = mesh.stage_of(rank)
     layers = scenario.stage_layers[stage]
     if scenario.model.layer_kinds:
@@ -286,10 +318,10 @@ def kv_share(scenario: Scenario, rank: int, context: int | None = None) -> KvSha
 def _by_kind(scenario: Scenario, rank: int, layers: Iterable[int], context: int) -> tuple[int, int]:
     """(bytes of one position in the layers that keep all of them, bytes of windows, entries and states)."""
     each = bounded = 0
-    tp, kv, activations = scenario.mesh.tp, scenario.dtype.kv, scenario.dtype.activations
+    activations = scenario.dtype.activations
     counts = Counter(scenario.model.layer_kinds[layer - 1] for layer in layers)
     for kind, number in counts.items():
-        one, index = kv_bytes_of_layer(kind, kv, tp), index_bytes(kind)
+        one, index = position_bytes(scenario, kind) - index_bytes(kind), index_bytes(kind)
         if isinstance(kind.attention, CompressedAttention):
             entries = kind.attention.compressed(context)
             bounded += number * (_in_window(scenario, rank, context, kind.attention.window) * one)
@@ -298,7 +330,7 @@ def _by_kind(scenario: Scenario, rank: int, layers: Iterable[int], context: int)
             each += number * (one + index)
         else:
             window = getattr(kind.attention, "window", None) if one else None
-            bounded += number * state_bytes_of_layer(kind, activations, tp)
+            bounded += number * state_bytes_of_layer(kind, activations, state_parts(scenario))
             if window is not None:
                 bounded += number * one * _in_window(scenario, rank, context, window)
     return each, bounded

@@ -120,7 +120,7 @@ def kv_text(scenario: Scenario, position: int | None = None) -> str:
         right("stage", 5),
         right("GPU", 7),
         left("KV heads", 12),
-        right("bytes a layer", 13),
+        right("bytes per layer", 13),
         right("bytes", 11),
     )
     rows = [

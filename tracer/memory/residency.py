@@ -16,6 +16,7 @@ from tracer.memory.kv_owners import KvShare, kv_share, tokens_in
 from tracer.memory.shard_units import gather_bytes
 from tracer.memory.share import ModelShare, model_share
 from tracer.memory.weights import WeightShard, held_weights
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, Sp
 from tracer.scenario.step import bytes_per_expert
 
@@ -156,7 +157,7 @@ def residency_of(scenario: Scenario, rank: int, layers: StageLayers | None = Non
 
 def _work(scenario: Scenario, rank: int, layers: int) -> RankWork:
     """Causal attention of the rank's CP rank; none where its stage has no layers."""
-    cp, parts = scenario.mesh.dense.coordinate(rank, "cp"), scenario.plan.head_parts(scenario.mesh.cp)
+    cp, parts = scenario.mesh.dense.coordinate(rank, Axis.CP), scenario.plan.head_parts(scenario.mesh.cp)
     work = rank_work(scenario.landing, cp, parts)
     if layers:
         return work
@@ -182,12 +183,12 @@ def need_hbm_bytes(scenario: Scenario) -> int:
 def _tokens(scenario: Scenario, rank: int) -> tuple[tuple[range, ...], tuple[range, ...]]:
     """(rows, K/V positions) of the prompt on a rank, padding left out."""
     at, landing = scenario.mesh.coordinates(rank), scenario.landing
-    own = landing.positions_on(at["cp"], at["tp"])
-    rows = own if scenario.plan.sp is Sp.MEGATRON else landing.positions_of_share(at["cp"])
-    share = tuple(run for cp in kv_cps_of(scenario, at["cp"]) for run in landing.positions_of_share(cp))
+    own = landing.positions_on(at[Axis.CP], at[Axis.TP])
+    rows = own if scenario.plan.sp is Sp.MEGATRON else landing.positions_of_share(at[Axis.CP])
+    share = tuple(run for cp in kv_cps_of(scenario, at[Axis.CP]) for run in landing.positions_of_share(cp))
     if scenario.decodes:
         rows = ()
-    if not scenario.stage_layers[at["pp"]]:
+    if not scenario.stage_layers[at[Axis.PP]]:
         share = ()
     return _real(rows, scenario.token.prompt), _real(share, scenario.token.prompt)
 

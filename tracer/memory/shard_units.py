@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tracer.memory.share import StageLayers, model_share, no_layer, one_layer
 from tracer.memory.weights import is_expert_weight, whole_weights
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.scenario.sharding import shard_sizes
@@ -87,10 +88,10 @@ def shard_group(scenario: Scenario, rank: int, *, experts: bool = False) -> list
     mesh = scenario.mesh
     if not experts or scenario.plan.contract is Contract.TP:
         size = shard_sizes(scenario.plan, mesh).dense
-        at = mesh.dense.coordinate(rank, "dp") * mesh.cp + mesh.dense.coordinate(rank, "cp")
+        at = mesh.dense.coordinate(rank, Axis.DP) * mesh.cp + mesh.dense.coordinate(rank, Axis.CP)
         first = at // size * size
         places = (divmod(place, mesh.cp) for place in range(first, first + size))
-        return [mesh.moved(mesh.moved(rank, "dp", dp), "cp", cp) for dp, cp in places]
+        return [mesh.moved(mesh.moved(rank, Axis.DP, dp), Axis.CP, cp) for dp, cp in places]
     size = shard_sizes(scenario.plan, mesh).experts
     etp, ep, edp = (mesh.expert_coordinate(rank, axis) for axis in ("etp", "ep", "edp"))
     first, stage = edp // size * size, mesh.stage_of(rank)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.layers import DenseFfn
 from tracer.scenario.plan import Contract, Embedding
 
@@ -167,14 +168,14 @@ def model_share(scenario: Scenario, rank: int, layers: StageLayers | None = None
     """
     mesh, model = scenario.mesh, scenario.model
     at = mesh.coordinates(rank)
-    tp, tp_size = at["tp"], mesh.tp
-    layers = layers if layers is not None else layers_of_stage(scenario, at["pp"])
+    tp, tp_size = at[Axis.TP], mesh.tp
+    layers = layers if layers is not None else layers_of_stage(scenario, at[Axis.PP])
     kv_parts = tp_size if model.mla else min(tp_size, model.need("kv_heads", _WHY))
     dense_tp = scenario.dense_tp
     return ModelShare(
         rank=rank,
         layers=layers,
-        ep_rank=at["ep"],
+        ep_rank=at[Axis.EP],
         query_heads=cut(model.need("heads", _WHY), tp_size, tp),
         kv_heads=None if model.mla else cut(model.need("kv_heads", _WHY), kv_parts, tp * kv_parts // tp_size),
         kv_replicas=tp_size if model.mla else tp_size // kv_parts,

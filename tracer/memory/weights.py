@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.memory.share import cut
+from tracer.mesh.axes import Axis
 from tracer.model.parameters import format_in, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import Cut, WeightMatrix, WeightPart, weight_matrices
@@ -215,7 +216,7 @@ def _piece(whole: WeightShard, pieces: int) -> WeightShard:
         whole,
         bytes=-(-whole.bytes // pieces),
         held_by=max(1, whole.held_by // pieces),
-        why=f"{whole.why}; in {pieces} pieces, one a GPU",
+        why=f"{whole.why}; in {pieces} pieces, one per GPU",
         pieces=pieces,
     )
 
@@ -291,7 +292,7 @@ def _cut(scenario: Scenario, share: ModelShare, matrix: WeightMatrix) -> tuple[t
     rows, columns, word = matrix.rows, matrix.columns, matrix.cut
     if word in (Cut.INNER_ROWS, Cut.INNER_COLUMNS):
         parts = _inner_parts(scenario, matrix)
-        index = scenario.mesh.coordinates(share.rank)["tp"] if parts > 1 else 0
+        index = scenario.mesh.coordinates(share.rank)[Axis.TP] if parts > 1 else 0
         reason = f"inner width over tp {tp}" if parts > 1 else "whole"
         width = len(cut(rows if word is Cut.INNER_ROWS else columns, parts, index))
         shape = (width, columns) if word is Cut.INNER_ROWS else (rows, width)

@@ -90,7 +90,8 @@ class Cluster:
         raise ConfigError(
             "cluster.nodes",
             self.nodes,
-            f"x {self.gpus_per_node} GPUs a node is {gpus}, but the mesh's tp·cp·dp·pp is {self.world_size}",
+            f"x {self.gpus_per_node} GPUs per node is {gpus}, "
+            f"but the mesh's tp·cp·dp·pp is {self.world_size}",
             f"try nodes = {needed}, or sizes that multiply to {gpus}",
         )
 
@@ -276,30 +277,3 @@ def indices_of(cluster: Cluster, ranks: IntArray) -> Int64s:
     nodes: Int64s = table[wide, 0]
     local: Int64s = table[wide, 1]
     return nodes % cluster.nodes_per_island * cluster.gpus_per_node + local
-
-
-def pair_crossing_share(nvlink_domains: Int64s) -> float:
-    """Share of ordered pairs of different members that sit on different NVLink domains.
-
-    ``nvlink_domains``: ``[groups, members]``, NVLink domain of each member. 0 for groups of one.
-    """
-    import numpy as np
-
-    groups, members = nvlink_domains.shape
-    if members == 1:
-        return 0.0
-    keys = nvlink_domains + np.arange(groups, dtype=np.int64)[:, None] * (
-        int(nvlink_domains.max(initial=0)) + 1
-    )
-    _, counts = np.unique(keys, return_counts=True)
-    together = int((counts.astype(np.int64) * (counts - 1)).sum())
-    return float(1.0 - together / (groups * members * (members - 1)))
-
-
-def ring_crossing_share(nvlink_domains: Int64s) -> float:
-    """Share of links i -> i+1 (mod members) that leave an NVLink domain; ``[groups, members]``."""
-    import numpy as np
-
-    if nvlink_domains.shape[1] == 1:
-        return 0.0
-    return float(np.mean(nvlink_domains != np.roll(nvlink_domains, -1, axis=1)))

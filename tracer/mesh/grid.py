@@ -76,7 +76,12 @@ class RankGroup(Sequence[int]):
         return self._member(index % length)
 
     def __iter__(self) -> Iterator[int]:
-        return (self._member(index) for index in range(len(self)))
+        if not self.steps:
+            yield self.base
+            return
+        (size, stride), *outer = self.steps
+        for base in RankGroup(self.base, tuple(outer)):
+            yield from range(base, base + size * stride, stride)
 
     def __contains__(self, rank: object) -> bool:
         if not isinstance(rank, int):
@@ -232,6 +237,14 @@ class RankGrid:
         places = self._places(axes)
         base = rank - sum(rank // self.strides[i] % self.sizes[i] * self.strides[i] for i in places)
         return RankGroup(base, tuple((self.sizes[i], self.strides[i]) for i in places if self.sizes[i] > 1))
+
+    def each_group(self, axes: str | Iterable[str]) -> Iterator[RankGroup]:
+        """Every group along ``axes``, one after the other, smallest members ascending; nothing is listed."""
+        places = self._places(axes)
+        steps = tuple((self.sizes[i], self.strides[i]) for i in places if self.sizes[i] > 1)
+        kept = [i for i in range(len(self.names)) if i not in places]
+        bases = RankGroup(0, tuple((self.sizes[i], self.strides[i]) for i in kept if self.sizes[i] > 1))
+        return (RankGroup(base, steps) for base in bases)
 
     def groups(self, axes: str | Iterable[str]) -> IntArray:
         """Every group, as an array ``[groups, members]`` of ranks; rows and members ascend.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from importlib.resources import files
 
+from tracer.data import FOLDER
 from tracer.errors import (
     MAX_SIZE,
     ConfigError,
@@ -175,7 +175,7 @@ def hardware_preset(name: object) -> Hardware:
 
 def _stored() -> dict[str, object]:
     """The data file of the package."""
-    text = (files("tracer") / "data" / "hardware.json").read_text(encoding="utf-8")
+    text = (FOLDER / "hardware.json").read_text(encoding="utf-8")
     return check_table("hardware", json.loads(text))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tracer.display import mime_bundle
 from tracer.errors import ConfigError, nearest, one_of, whole_number
-from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES, parse_order
+from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES, Axis, parse_order
 from tracer.mesh.checks import expert_sizes, grid_of_order
 from tracer.mesh.grid import RankGrid, RankGroup, check_listable
 
@@ -38,7 +38,7 @@ def check_megatron(mesh: Mesh, expert_names: tuple[str, ...]) -> None:
     stride = 1
     for name in expert_names[: expert_names.index("pp")]:
         stride *= mesh.size_of(name)
-    dense_stride = mesh.dense.stride_of("pp")
+    dense_stride = mesh.dense.stride_of(Axis.PP)
     if mesh.stages > 1 and stride != dense_stride:
         raise ConfigError(
             "mesh.strict",
@@ -115,7 +115,7 @@ class Mesh:
         for axis in (*DENSE_AXES, *EXPERT_AXES):
             object.__setattr__(self, axis, self.size_of(axis))
         strides = tuple(self.expert.stride_of(axis) for axis in EXPERT_AXES)
-        object.__setattr__(self, "_pp_stride", self.dense.stride_of("pp"))
+        object.__setattr__(self, "_pp_stride", self.dense.stride_of(Axis.PP))
         object.__setattr__(self, "_expert_strides", strides)
 
     @classmethod
@@ -232,7 +232,7 @@ class Mesh:
 
     def coordinates_of(self, ranks: IntArray) -> dict[str, IntArray]:
         """All seven coordinates of an array of ranks, any shape; one array of that shape an axis."""
-        stride = self.dense.stride_of("pp")
+        stride = self.dense.stride_of(Axis.PP)
         dense = self.dense.coordinates_of(ranks)
         return dense | self.expert.coordinates_of(ranks // (stride * self.stages) * stride + ranks % stride)
 

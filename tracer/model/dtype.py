@@ -19,7 +19,7 @@ class Dtype(StrEnum):
 
 BYTES: dict[str, int] = {Dtype.FP32: 4, Dtype.BF16: 2, Dtype.FP16: 2, Dtype.FP8: 1}
 _FLOATS = ("bf16", "fp16", "fp32")
-_ALLOWED = {
+ALLOWED = {
     "activations": _FLOATS,
     "kv": (*_FLOATS, "fp8"),
     "dispatch": (*_FLOATS, "fp8"),
@@ -28,6 +28,7 @@ _ALLOWED = {
     "weights": (*_FLOATS, "fp8"),
     "tp_gather": (*_FLOATS, "fp8"),
 }
+"""The dtypes that each of a scenario's declared dtypes may have."""
 LOW_LATENCY_HEADER_BYTES = 16
 FP8_BLOCK = 128
 
@@ -58,7 +59,7 @@ class Dtypes:
         for item in fields(self):
             if item.name == "tp_gather" and self.tp_gather is None:
                 continue
-            word = one_of(f"dtype.{item.name}", getattr(self, item.name), _ALLOWED[item.name])
+            word = one_of(f"dtype.{item.name}", getattr(self, item.name), ALLOWED[item.name])
             object.__setattr__(self, item.name, Dtype(word))
 
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tracer.display import number_runs
 from tracer.errors import ConfigError, check_table, whole_number
 from tracer.model.layers import LayerKind
 
 
-def runs_text(numbers: Iterable[int]) -> str:
-    """Ascending numbers as runs.
+def written_runs(numbers: Iterable[int]) -> str:
+    """Ascending numbers as a model file writes them.
 
-    >>> runs_text([1, 2, 3, 7, 9, 10])
+    >>> written_runs([1, 2, 3, 7, 9, 10])
     '1-3, 7, 9-10'
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in number_runs(numbers))
 
 
 def numbers_of(field: str, text: object, most: int) -> list[int]:
@@ -51,7 +46,7 @@ def layer_kinds_table(kinds: Sequence[LayerKind]) -> list[dict[str, Any]]:
     layers: dict[LayerKind, list[int]] = {}
     for number, kind in enumerate(kinds, start=1):
         layers.setdefault(kind, []).append(number)
-    return [{"layers": runs_text(numbers)} | kind.to_dict() for kind, numbers in layers.items()]
+    return [{"layers": written_runs(numbers)} | kind.to_dict() for kind, numbers in layers.items()]
 
 
 def layer_kinds_from(value: object, layers: int) -> tuple[LayerKind, ...]:

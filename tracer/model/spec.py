@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tracer.errors import (
     MAX_SIZE,
@@ -33,6 +33,7 @@ from tracer.model.layers import (
     extras_from,
     extras_table,
 )
+from tracer.model.main_sizes import main_sizes
 from tracer.model.router_kind import RouterKind
 from tracer.model.stored_as import StoredAs, stored_from, stored_table
 from tracer.model.weight_format import WeightFormat
@@ -78,7 +79,8 @@ class ModelSpec:
     scenario declares); ``stored`` has the exceptions to that. ``left_out`` names the parts of the real
     model that no count here includes.
     ``layer_kinds`` has a kind for each layer where the layers are not alike; it then decides what is
-    counted, and the sizes above describe the model's main kind of attention, FFN and experts.
+    counted, and the sizes above describe the model's main kind of attention, FFN and experts (those that
+    are absent are taken from it).
     ``qk_norm``, ``qkv_bias``, ``out_bias``, ``ffn_bias``, ``gated`` and ``norm_bias`` describe layers that
     are alike. ``positions`` is the length of a learned position table.
     Defaults are filled in once: a ``dataclasses.replace`` that changes ``hidden`` keeps ``head_dim``.
@@ -228,8 +230,33 @@ class ModelSpec:
         return self.kv_lora_rank is not None
 
     @property
+    def moe_part(self) -> MoeFfn | None:
+        """The first MoE block of layers that are not alike; None where they are, or none has experts."""
+        found = (kind.feed_forward for kind in self.layer_kinds if kind.is_moe)
+        part = next(found, None)
+        return part if isinstance(part, MoeFfn) else None
+
+    @property
+    def expert_row(self) -> int:
+        """Elements of a row as experts take it: the latent of LatentMoE, else the hidden size.
+
+        Raises:
+            ConfigError: when the hidden size is not stated.
+        """
+        part = self.moe_part
+        return (part.latent if part else 0) or self.need("hidden", "size a row")
+
+    @property
+    def zero_experts(self) -> int:
+        """Experts without weights that the router picks among too: a pick of one goes nowhere."""
+        part = self.moe_part
+        return part.zero_experts if part else 0
+
+    @property
     def moe_layers(self) -> int:
         """Layers with routed experts."""
+        if self.layer_kinds:
+            return sum(kind.is_moe for kind in self.layer_kinds)
         if self.experts is None:
             return 0
         dense = self.dense_layers
@@ -243,6 +270,8 @@ class ModelSpec:
         """
         if not 1 <= layer <= self.layers:
             raise ConfigError("layer", layer, f"must be from 1 to {self.layers}", f"try {self.layers}")
+        if self.layer_kinds:
+            return self.layer_kinds[layer - 1].is_moe
         if self.experts is None:
             return False
         dense = self.dense_layers
@@ -352,14 +381,23 @@ def _check_model(spec: ModelSpec) -> dict[str, object]:
 
 def _fill_defaults(spec: ModelSpec) -> dict[str, object]:
     """Values for the absent fields that follow from others; ``spec`` has passed the checks."""
-    filled: dict[str, object] = {"kv_heads": spec.kv_heads or spec.heads}
-    head_dim = spec.head_dim
-    if head_dim is None and not spec.mla and spec.hidden and spec.heads and spec.hidden % spec.heads == 0:
-        head_dim = spec.hidden // spec.heads
-    if not spec.mla:
-        filled |= {"head_dim": head_dim, "v_head_dim": spec.v_head_dim or head_dim}
-    if spec.shared_experts and spec.shared_hidden is None and spec.expert_hidden:
-        filled["shared_hidden"] = spec.shared_experts * spec.expert_hidden
+    kinds = main_sizes(spec.layer_kinds) if spec.layer_kinds else {}
+    filled: dict[str, Any] = {
+        name: size for name, size in kinds.items() if getattr(spec, name) is None and size is not None
+    }
+
+    def size(name: str) -> Any:
+        return filled.get(name, getattr(spec, name))
+
+    filled["kv_heads"] = size("kv_heads") or size("heads")
+    hidden, heads, head_dim = spec.hidden, size("heads"), size("head_dim")
+    mla = size("kv_lora_rank") is not None
+    if head_dim is None and not mla and hidden and heads and hidden % heads == 0:
+        head_dim = hidden // heads
+    if not mla:
+        filled |= {"head_dim": head_dim, "v_head_dim": size("v_head_dim") or head_dim}
+    if spec.shared_experts and size("shared_hidden") is None and size("expert_hidden"):
+        filled["shared_hidden"] = spec.shared_experts * size("expert_hidden")
     return filled
 
 

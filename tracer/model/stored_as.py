@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracer.errors import ConfigError, check_known_keys, check_table, check_text, word_of
-from tracer.model.layer_runs import numbers_of, runs_text
+from tracer.model.layer_runs import numbers_of, written_runs
 from tracer.model.weight_format import WeightFormat
 
 
@@ -25,7 +25,7 @@ def stored_table(stored: Sequence[StoredAs]) -> list[dict[str, Any]]:
     """JSON values."""
     return [
         {"part": each.part, "matrix": each.matrix, "format": str(each.format)}
-        | ({"layers": runs_text(sorted(each.layers))} if each.layers else {})
+        | ({"layers": written_runs(sorted(each.layers))} if each.layers else {})
         for each in stored
     ]
 

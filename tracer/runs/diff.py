@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.axes import Axis
 from tracer.runs.phases import WORDS, Classified, ForwardLayer, Phase
 from tracer.runs.reading.dtypes import is_fp8, ours
 from tracer.runs.reading.recording import Op, OpKind
@@ -363,7 +364,7 @@ def _why_missing(planned: PlannedOp) -> tuple[str, str | None]:
             f"the trip has a {planned.hop} of experts; this run moves their rows otherwise",
             "set mesh.contract to what the run does (ag_rs gathers all rows, tp sums partial ones)",
         )
-    if planned.axis == "tp":
+    if planned.axis == Axis.TP:
         return (
             f"the trip has a {planned.hop} of the {part} on tp; this run does not",
             "set mesh.sp or mesh.dense_tp",
@@ -386,19 +387,19 @@ def _why_extra(op: Op, families: Families) -> tuple[str, str | None, bool]:
             True,
         )
     axis = axis_of(op, families)
-    if axis == "tp" and op.kind in (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER):
+    if axis == Axis.TP and op.kind in (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER):
         return (
             "an all-gather and a reduce-scatter on tp in a MoE layer: a shared expert sliced over TP",
             "set model.shared_experts = 1 and mesh.shared_tp = own",
             False,
         )
-    if axis == "tp" and op.kind is OpKind.ALL_REDUCE:
+    if axis == Axis.TP and op.kind is OpKind.ALL_REDUCE:
         return (
             "a sum on tp that the trip lacks: partial sums of a shared or dense part",
             "set mesh.shared_tp or mesh.dense_tp",
             False,
         )
-    if axis == "ep":
+    if axis == Axis.EP:
         return "rows move between expert ranks in a way that the trip lacks", "set mesh.contract", False
     return f"the trip has no {op.kind} on {op.group}", None, False
 

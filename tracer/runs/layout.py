@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from tracer.errors import ConfigError
-from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES
+from tracer.mesh.axes import DENSE_AXES, EXPERT_AXES, Axis
 from tracer.mesh.mesh import Mesh
 from tracer.runs.families import WEIGHTS, WORLD, family_of, is_megatron, mesh_dimension
 from tracer.runs.reading.recording import Group, Op, Recording
@@ -214,7 +214,7 @@ def members_of(mesh: Mesh, family: str, rank: int) -> tuple[int, ...] | None:
     if family == WORLD:
         return tuple(range(mesh.world_size))
     if family in ("embd", "pos_embd"):
-        stages = tuple(mesh.group(rank, "pp"))
+        stages = tuple(mesh.group(rank, Axis.PP))
         return stages[:1] if family == "pos_embd" or len(stages) == 1 else (stages[0], stages[-1])
     axes = family.split("-")
     if not set(axes) <= set(AXES):

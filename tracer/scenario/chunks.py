@@ -1,4 +1,4 @@
-"""Which layers are on which pipeline stage: one run of layers a stage, or several (virtual stages).
+"""Which layers are on which pipeline stage: one run of layers per stage, or several (virtual stages).
 
 The layers are cut into chunks in the order a token meets them; a schedule deals the chunks out to stages.
 Megatron-LM and torchtitan call a chunk a virtual stage.

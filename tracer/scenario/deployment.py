@@ -11,16 +11,24 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, divisors, listed
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import Dtypes
-from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
+from tracer.model.layers import (
+    CompressedAttention,
+    HeadAttention,
+    LatentAttention,
+    LinearAttention,
+    Mamba2,
+)
 from tracer.scenario.chunks import LayerChunk, layer_chunks, runs_by_stage
 from tracer.scenario.placement import Placement
-from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp
+from tracer.scenario.plan import Contract, DecodeAttention, Plan, SharedTp, StateExchange
 from tracer.scenario.sharding import check_sharding
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
     from tracer.mesh.mesh import Mesh
+    from tracer.model.layers import Attention
     from tracer.model.spec import ModelSpec
 
 
@@ -242,17 +250,41 @@ def _check_cp_inner(plan: Plan, mesh: Mesh) -> None:
 def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
     """CP ranks that share heads must get equal shares of a TP rank's; few K/V heads are copied evenly."""
     parts = plan.head_parts(mesh.cp)
-    if parts == 1 or model.heads is None:
+    if model.layer_kinds:
+        for kind, _ in model.kinds():
+            _check_parts_of(kind.attention, plan, mesh)
+    elif parts > 1 and model.heads is not None:
+        heads = model.heads // mesh.tp
+        kv_heads = heads if model.mla or model.kv_heads is None else max(1, model.kv_heads // mesh.tp)
+        _check_shares(plan, parts, heads, kv_heads)
+
+
+def _check_parts_of(attention: Attention | None, plan: Plan, mesh: Mesh) -> None:
+    """The same for one kind of layer, its state's heads too where they move."""
+    parts = plan.head_parts(mesh.cp)
+    if isinstance(attention, LinearAttention | Mamba2):
+        heads = attention.heads // mesh.tp
+        if mesh.cp > 1 and plan.state_exchange is StateExchange.HEADS and heads % mesh.cp:
+            rule = f"cuts the {heads} heads of a TP rank's {attention.type} layers over cp = {mesh.cp}"
+            fix = f"try cp = {listed(divisors(heads))}, or state_exchange = 'state'"
+            raise ConfigError("mesh.state_exchange", "heads", rule, fix)
         return
-    shapes = _head_shapes(model)
-    if len(shapes) > 1:
+    if parts == 1 or attention is None:
+        return
+    if isinstance(attention, CompressedAttention) or attention.index_heads:
         raise ConfigError(
             "mesh.kv_exchange",
             str(plan.kv_exchange),
-            f"cuts the same heads in each layer, and these have {' and '.join(sorted(shapes))}: not modelled",
+            "cuts heads, and compressed attention and indexers work for all heads at once",
             "try kv_exchange = 'ring'",
         )
-    heads = model.heads // mesh.tp
+    heads = attention.heads // mesh.tp
+    own = heads if isinstance(attention, LatentAttention) else max(1, attention.kv_heads // mesh.tp)
+    _check_shares(plan, parts, heads, own)
+
+
+def _check_shares(plan: Plan, parts: int, heads: int, kv_heads: int) -> None:
+    """``parts`` CP ranks share the query heads and the K/V heads of a TP rank evenly."""
     if heads % parts:
         raise ConfigError(
             "mesh.kv_exchange",
@@ -260,7 +292,6 @@ def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
             f"cuts the {heads} query heads of a TP rank over {parts} CP ranks, which must divide them",
             f"try {'cp' if plan.cp_inner is None else 'cp_inner'} = {listed(divisors(heads))}",
         )
-    kv_heads = heads if model.mla or model.kv_heads is None else max(1, model.kv_heads // mesh.tp)
     if (parts % kv_heads if kv_heads < parts else kv_heads % parts) != 0:
         raise ConfigError(
             "mesh.kv_exchange",
@@ -268,24 +299,6 @@ def _check_head_parts(plan: Plan, mesh: Mesh, model: ModelSpec) -> None:
             f"cuts {kv_heads} KV heads of a TP rank over {parts} CP ranks: one number must divide the other",
             "try another cp, or kv_exchange = 'ring'",
         )
-
-
-def _head_shapes(model: ModelSpec) -> set[str]:
-    """The heads of the layers that write K/V, in words; one where they are all alike.
-
-    Windows and layers without K/V change nothing of what a CP rank computes of a head.
-    """
-    found = set()
-    for kind, _ in model.kinds("compare the heads of layers") if model.layer_kinds else ():
-        attention = kind.attention
-        if isinstance(attention, HeadAttention):
-            of = f"{attention.heads}/{attention.kv_heads}"
-            found.add(f"{of} heads of {attention.head_dim} and {attention.v_head_dim}")
-        elif isinstance(attention, LatentAttention):
-            found.add(f"{attention.heads} heads of a latent of {attention.kv_lora_rank}")
-        elif isinstance(attention, CompressedAttention):
-            found |= {f"{attention.heads} heads of one compressed K/V", "compressed entries"}
-    return found
 
 
 def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
@@ -307,7 +320,7 @@ def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
             f"moves K/V, but with dcp = {dcp} the queries are gathered",
             "try 'pass_q', or dcp = 1",
         )
-    kv_heads = None if model is None else 1 if model.mla else model.kv_heads
+    kv_heads = None if model is None else _fewest_copied(model)
     copies = dcp if kv_heads is None else max(1, tp // kv_heads)
     if copies % dcp:
         raise ConfigError(
@@ -317,6 +330,18 @@ def _check_dcp(plan: Plan, mesh: Mesh, model: ModelSpec | None) -> None:
             f"{copies} rank{'s' * (copies > 1)}, and dcp must divide that",
             f"try dcp = {listed(divisors(copies))}, or tp = {(kv_heads or 1) * dcp} for dcp = {dcp}",
         )
+
+
+def _fewest_copied(model: ModelSpec) -> int | None:
+    """KV heads of the layers that have the most of them: their copies are the fewest (a latent is one)."""
+    if not model.layer_kinds:
+        return 1 if model.mla else model.kv_heads
+    counts = [
+        kind.attention.kv_heads if isinstance(kind.attention, HeadAttention) else 1
+        for kind, _ in model.kinds()
+        if kind.kv_values
+    ]
+    return max(counts, default=None)
 
 
 def _check_merged(plan: Plan, mesh: Mesh) -> None:
@@ -343,29 +368,37 @@ def merges_over_tp(contract: Contract, mesh: Mesh) -> bool:
         return True
     if contract is not Contract.AG_RS or mesh.edp == 1:
         return contract is Contract.AG_RS
-    outside, inside = mesh.expert.stride_of("edp"), mesh.position(mesh.dense.stride_of("tp"))
+    outside, inside = mesh.expert.stride_of(Axis.EDP), mesh.position(mesh.dense.stride_of(Axis.TP))
     return outside % (inside * mesh.tp) == 0 or inside % (outside * mesh.edp) == 0
 
 
 def _check_heads(model: ModelSpec, mesh: Mesh) -> None:
     """TP must divide the query heads; KV heads split over it or are replicated evenly."""
-    tp = mesh.tp
-    if model.heads is not None and model.heads % tp:
-        tries = listed(divisors(model.heads))
-        raise ConfigError(
-            "mesh.tp", tp, f"must divide the model's {model.heads} attention heads", f"try {tries}"
-        )
-    kv_heads = model.kv_heads
-    if kv_heads is None or model.mla:
+    _check_cut(mesh.tp, model.heads, None if model.mla else model.kv_heads)
+    for kind in dict.fromkeys(model.layer_kinds):
+        attention = kind.attention
+        if attention is not None:
+            few = attention.kv_heads if isinstance(attention, HeadAttention) else None
+            few = attention.key_heads if isinstance(attention, LinearAttention) else few
+            _check_cut(mesh.tp, attention.heads, few, f" in its {attention.type} layers")
+
+
+def _check_cut(tp: int, heads: int | None, kv_heads: int | None, where: str = "") -> None:
+    """The same for some heads; ``where`` says which layers have them."""
+    if heads is not None and heads % tp:
+        tries = listed(divisors(heads))
+        rule = f"must divide the model's {heads} attention heads{where}"
+        raise ConfigError("mesh.tp", tp, rule, f"try {tries}")
+    if kv_heads is None:
         return
     if (tp % kv_heads if kv_heads < tp else kv_heads % tp) != 0:
         choices = [
-            size for size in divisors(model.heads or kv_heads) if kv_heads % size == 0 or size % kv_heads == 0
+            size for size in divisors(heads or kv_heads) if kv_heads % size == 0 or size % kv_heads == 0
         ]
         raise ConfigError(
             "mesh.tp",
             tp,
-            f"must divide the model's {kv_heads} KV heads, or be a multiple of them",
+            f"must divide the model's {kv_heads} KV heads{where}, or be a multiple of them",
             f"try {listed(choices)}",
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError, nearest
 from tracer.scenario.read import parse_text
 from tracer.scenario.scenario import BareScenario, Scenario, with_model
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
 
 SUFFIXES = (".toml", ".json")
+_PRESETS = FOLDER / "presets"
 
 
 def load_bare_scenario(source: str | Path) -> BareScenario:
@@ -78,10 +79,7 @@ def _read_model(path: Path) -> ModelSpec:
 @cache
 def preset_names() -> tuple[str, ...]:
     """Names of all presets, in alphabetical order."""
-    folder = resources.files("tracer") / "data" / "presets"
-    return tuple(
-        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    )
+    return tuple(sorted(entry.stem for entry in _PRESETS.glob("*.toml")))
 
 
 def preset(name: str) -> Scenario:
@@ -94,5 +92,4 @@ def preset(name: str) -> Scenario:
         raise ConfigError(
             "scenario", name, "is neither a file nor a preset", nearest(name, list(preset_names()))
         )
-    path = resources.files("tracer") / "data" / "presets" / f"{name}.toml"
-    return Scenario.from_toml(path.read_text(encoding="utf-8"))
+    return Scenario.from_toml((_PRESETS / f"{name}.toml").read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import PromptCut
 from tracer.scenario.token import Phase
 
@@ -264,7 +265,7 @@ def _check_gpu(token: Token, mesh: Mesh) -> dict[str, int]:
         )
     found = mesh.coordinates(gpu)
     if found["pp"] != 0:
-        twin = mesh.moved(gpu, "pp", 0)
+        twin = mesh.moved(gpu, Axis.PP, 0)
         raise ConfigError(
             "token.gpu", gpu, f"is in stage {found['pp']}, but tokens land in stage 0", f"try GPU {twin}"
         )

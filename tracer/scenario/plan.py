@@ -40,6 +40,25 @@ class KvExchange(StrEnum):
     HIERARCHICAL = "hierarchical"
 
 
+class StateExchange(StrEnum):
+    """How layers that keep a state (linear attention, Mamba) work over a CP group.
+
+    ``STATE``: each CP rank computes its tokens and hands the state on to the rank with the next ones.
+    ``HEADS``: heads go to the CP ranks that compute them for all tokens, and their outputs come back
+    (Megatron).
+    """
+
+    STATE = "state"
+    HEADS = "heads"
+
+
+class WindowExchange(StrEnum):
+    """Whether the K/V ring of a layer with a window goes all round, or stops after the last step it needs."""
+
+    ALL = "all"
+    NEEDED = "needed"
+
+
 class DispatchMode(StrEnum):
     """How rows reach their experts: through a relay on each remote NVLink domain, or straight."""
 
@@ -123,6 +142,8 @@ CHOICES: dict[str, type[StrEnum]] = {
     "landing": PromptCut,
     "decode_attention": DecodeAttention,
     "chunk_order": ChunkOrder,
+    "state_exchange": StateExchange,
+    "window_exchange": WindowExchange,
 }
 """The words that each of a plan's fields may have."""
 
@@ -175,6 +196,8 @@ class Plan:
     chunks: int = 1
     chunk_order: ChunkOrder = ChunkOrder.INTERLEAVED
     chunk_layers: tuple[int, ...] | None = None
+    state_exchange: StateExchange = StateExchange.STATE
+    window_exchange: WindowExchange = WindowExchange.ALL
 
     def __post_init__(self) -> None:
         if isinstance(self.shared_tp, bool):  # how files before the three words said it

@@ -49,6 +49,8 @@ PLAN_KEYS = (
     "chunks",
     "chunk_order",
     "chunk_layers",
+    "state_exchange",
+    "window_exchange",
 )
 _CLUSTER_KEYS = (
     "nodes",

@@ -20,12 +20,14 @@ def draw_picks(
     """Uniform picks without repeats of one token, ``top_k`` experts for each of ``layers`` MoE layers.
 
     A model with group-limited routing first draws ``top_groups`` of its ``expert_groups``, then experts
-    within them. The draw depends on the seed, the replica and the position alone.
+    within them. The draw depends on the seed, the replica and the position alone. A pick of an expert
+    without weights goes nowhere and is left out.
     """
     experts, top_k = model.need("experts", WHY), model.need("top_k", WHY)
     random = Random(f"{seed}/{replica}/{position}")
     if not _limited(model):
-        return [tuple(random.sample(range(experts), top_k)) for _ in range(layers)]
+        drawn = [random.sample(range(experts + model.zero_experts), top_k) for _ in range(layers)]
+        return [tuple(expert for expert in picks if expert < experts) for picks in drawn]
     all_groups, kept = model.need("expert_groups", WHY), model.need("top_groups", WHY)
     share = experts // all_groups
     picks = []
@@ -43,7 +45,8 @@ def _limited(model: ModelSpec) -> bool:
 def describe_draw(model: ModelSpec, seed: int) -> str:
     """How picks that nobody gave were made, for the log."""
     limit = f" within {model.top_groups} of {model.expert_groups} expert groups" if _limited(model) else ""
-    return f"drawn uniformly without repeats{limit}, seed {seed}"
+    zero = f", {model.zero_experts} experts without weights among them" if model.zero_experts else ""
+    return f"drawn uniformly without repeats{limit}{zero}, seed {seed}"
 
 
 def check_picks(model: ModelSpec, picks: Mapping[int, Sequence[int]]) -> None:
@@ -66,7 +69,7 @@ def check_picks(model: ModelSpec, picks: Mapping[int, Sequence[int]]) -> None:
             raise ConfigError(
                 field, list(experts), "names a dense layer, which has no router", "leave it out"
             )
-        if len(experts) != count:
+        if len(experts) != count and not (model.zero_experts and len(experts) < count):
             raise ConfigError(field, list(experts), f"must name top_k = {count} experts", "add or drop some")
         for expert in experts:
             if not 0 <= expert <= last:

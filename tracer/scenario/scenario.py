@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError, nearest, whole_number, word_of
+from tracer.mesh.axes import Axis
 from tracer.scenario.deployment import BareDeployment, Deployment
 from tracer.scenario.landing import DecodeLanding, Landing, find_token
 from tracer.scenario.plan import KvExchange, default_dispatch
@@ -138,7 +139,7 @@ class BareScenario:
         """Slot of the batch that the token has in decode; as given in prefill, which has none."""
         if self.token.slot is not None or not self.decodes:
             return self.token.slot
-        return self.mesh.dense.coordinate(self.home, "tp") * self.decode_landing.rows_per_rank
+        return self.mesh.dense.coordinate(self.home, Axis.TP) * self.decode_landing.rows_per_rank
 
     @property
     def is_last_position(self) -> bool:

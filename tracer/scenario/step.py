@@ -58,7 +58,7 @@ def real_tokens_per_replica(scenario: Scenario) -> int:
 
 
 def with_tokens(scenario: Scenario, tokens: int) -> Scenario:
-    """The same scenario with ``tokens`` tokens a replica; the token followed stays inside them.
+    """The same scenario with ``tokens`` tokens per replica; the token followed stays inside them.
 
     In decode they are requests, one new token each, spread over the CP ranks.
 
@@ -83,5 +83,5 @@ def pass_words(scenario: Scenario) -> str:
 def rows_words(scenario: Scenario, rows: int) -> str:
     """What T stands for in the scenario's phase, with its number."""
     if scenario.decodes:
-        return f"decode: T = {rows:,} padded new tokens a replica, one of each request of a step"
-    return f"prefill: T = {rows:,} padded tokens a replica"
+        return f"decode: T = {rows:,} padded new tokens per replica, one of each request of a step"
+    return f"prefill: T = {rows:,} padded tokens per replica"

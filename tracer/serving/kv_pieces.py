@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from tracer.errors import ConfigError
 from tracer.memory.kv import kv_cp, kv_cps_of, kv_dcp, stored_heads
-from tracer.memory.kv_owners import kv_bytes_of_heads
+from tracer.memory.kv_bytes import index_bytes
+from tracer.memory.kv_owners import kv_bytes_of_heads, position_bytes
+from tracer.model.layers import CompressedAttention, LatentAttention, LinearAttention, Mamba2
+from tracer.serving.state_pieces import Place, state_moves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from tracer.model.layers import Attention, LayerKind
     from tracer.scenario.scenario import Scenario
     from tracer.serving.pools import Pools
 
 Shard = tuple[int, int]
 """(CP coordinate, turn within a DCP group): ranks of one shard keep the same positions."""
 
-Place = tuple[int, int]
-"""(TP coordinate, CP coordinate) of a rank in its replica and stage."""
-
-_BLOCK = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class KvPiece:
     """K/V that one rank sends to one other: heads (none listed: the MLA latent), layers, positions.
+
+    A state has no positions: its heads are those of the mixer.
 
     ``src`` is a rank of the prefill pool, ``dst`` one of the decode pool, each in its own numbers.
     """
@@ -57,17 +60,98 @@ def kv_pieces(pools: Pools, position: int | None = None) -> tuple[KvPiece, ...]:
     prefill ranks hold a head, the decode ranks that need it ask them in turn.
     """
     _check_latent(pools)
-    counts = shard_counts(pools) if position is None else {_shard_pair(pools, position): 1}
-    pieces = []
-    for (ours, theirs), positions in sorted(counts.items()):
+    model = pools.prefill.model
+    if model.layer_kinds:
+        found = [piece for kind, layers in model.kinds() for piece in _of_kind(pools, kind, layers, position)]
+        return tuple(sorted(found, key=lambda piece: (piece.src, piece.dst, piece.layers.start)))
+    pieces: list[KvPiece] = []
+    for (ours, theirs), positions in sorted(_counts(pools, position).items()):
         for source, target, heads in _head_moves(pools, ours, theirs):
             each = kv_bytes_of_heads(pools.prefill, len(heads))
-            for source_stage, target_stage, layers in _layer_moves(pools):
-                src = _rank(pools.prefill, source, source_stage)
-                dst = _rank(pools.decode, target, target_stage)
-                size = each * len(layers) * positions
-                pieces.append(KvPiece(src, dst, layers, heads, positions, size))
+            pieces += _pieces(pools, source, target, heads, positions, each * positions)
     return tuple(sorted(pieces, key=lambda piece: (piece.src, piece.dst, piece.layers.start)))
+
+
+def _counts(
+    pools: Pools, position: int | None, first: int = 0, every: int = 1
+) -> dict[tuple[Shard, Shard], int]:
+    """Positions by the shards that have them: of the prompt from ``first`` on, each ``every``-th; or one."""
+    if position is None:
+        return shard_counts(pools, first, every)
+    kept = position >= first and (position + 1) % every == 0
+    return {_shard_pair(pools, position): 1} if kept else {}
+
+
+def _pieces(
+    pools: Pools,
+    source: Place,
+    target: Place,
+    heads: tuple[int, ...],
+    positions: int,
+    size: int,
+    layers: frozenset[int] | None = None,
+) -> Iterator[KvPiece]:
+    """``size`` bytes a layer between two places, for each run of layers (None: all) that both hold."""
+    for source_stage, target_stage, common in _layer_moves(pools):
+        src, dst = _rank(pools.prefill, source, source_stage), _rank(pools.decode, target, target_stage)
+        for run in [common] if layers is None else runs_of(layers.intersection(common)):
+            yield KvPiece(src, dst, run, heads, positions, size * len(run))
+
+
+def runs_of(numbers: Iterable[int]) -> list[range]:
+    """Numbers as ascending runs.
+
+    >>> runs_of({1, 2, 5})
+    [range(1, 3), range(5, 6)]
+    """
+    found: list[range] = []
+    for number in sorted(numbers):
+        if found and found[-1].stop == number:
+            found[-1] = range(found[-1].start, number + 1)
+        else:
+            found.append(range(number, number + 1))
+    return found
+
+
+def _of_kind(
+    pools: Pools, kind: LayerKind, layers: tuple[int, ...], position: int | None
+) -> Iterator[KvPiece]:
+    """What moves of the layers of one kind: its K/V, of a window the last positions alone, or its state."""
+    attention, numbers = kind.attention, frozenset(layers)
+    if isinstance(attention, LinearAttention | Mamba2):
+        for source, target, held, size in state_moves(pools, kind, attention) if position is None else ():
+            yield from _pieces(pools, source, target, tuple(held), 0, size, numbers)
+        return
+    if attention is None or not kind.kv_values:
+        return
+    window = getattr(attention, "window", None)
+    first = 0 if window is None else max(0, pools.prefill.token.prompt - window)
+    yield from _kv_of_kind(pools, kind, numbers, _counts(pools, position, first), entries=False)
+    ratio = attention.ratio if isinstance(attention, CompressedAttention) else 0
+    if ratio:
+        yield from _kv_of_kind(pools, kind, numbers, _counts(pools, position, 0, ratio), entries=True)
+
+
+def _kv_of_kind(
+    pools: Pools,
+    kind: LayerKind,
+    layers: frozenset[int],
+    counts: dict[tuple[Shard, Shard], int],
+    *,
+    entries: bool,
+) -> Iterator[KvPiece]:
+    """K/V of some positions, or compressed entries; an indexer's key comes to each rank once."""
+    attention = kind.attention
+    own = index_bytes(kind) if entries or not isinstance(attention, CompressedAttention) else 0
+    whole = position_bytes(pools.prefill, kind) - index_bytes(kind)
+    for (ours, theirs), positions in sorted(counts.items()):
+        indexed: set[Place] = set()
+        for source, target, heads in _head_moves(pools, ours, theirs, attention):
+            held = len(stored_heads(pools.prefill, _rank(pools.prefill, source, 0), attention))
+            each = whole // held * len(heads) if held else whole
+            each += 0 if target in indexed else own
+            indexed.add(target)
+            yield from _pieces(pools, source, target, heads, positions, each * positions, layers)
 
 
 def _check_latent(pools: Pools) -> None:
@@ -82,27 +166,48 @@ def _check_latent(pools: Pools) -> None:
         )
 
 
-def shard_counts(pools: Pools) -> dict[tuple[Shard, Shard], int]:
-    """How many positions of the prompt each pair of shards (prefill's, decode's) has in common."""
-    import numpy as np
+def shard_counts(pools: Pools, first: int = 0, every: int = 1) -> dict[tuple[Shard, Shard], int]:
+    """How many positions of the prompt each pair of shards (prefill's, decode's) has in common.
 
-    counts: dict[tuple[Shard, Shard], int] = {}
-    sizes = [(s.mesh.cp, s.plan.dcp) for s in (pools.prefill, pools.decode)]
-    total = sizes[0][0] * sizes[0][1] * sizes[1][0] * sizes[1][1]
-    tally = np.zeros(total, dtype=np.int64)
-    for start in range(0, pools.prefill.token.prompt, _BLOCK):
-        positions = np.arange(start, min(start + _BLOCK, pools.prefill.token.prompt), dtype=np.int64)
-        key = np.zeros_like(positions)
-        for scenario, (cp, dcp) in zip((pools.prefill, pools.decode), sizes, strict=True):
-            key = (key * cp + scenario.landing.cp_of(positions)) * dcp
-            key += positions // scenario.plan.dcp_interleave // cp % dcp
-        tally += np.bincount(key, minlength=total)
-    for key_value in np.flatnonzero(tally).tolist():
-        rest, turn = divmod(key_value, sizes[1][1])
-        rest, cp = divmod(rest, sizes[1][0])
-        our_cp, our_turn = divmod(rest, sizes[0][1])
-        counts[(our_cp, our_turn), (cp, turn)] = int(tally[key_value])
-    return counts
+    Counted are those from ``first`` on, of which each ``every``-th completes an entry.
+    """
+    ours, theirs = pools.prefill, pools.decode
+    prompt = ours.token.prompt
+    counts: Counter[tuple[Shard, Shard]] = Counter()
+    for our_cp, our_run in _cp_runs(ours, prompt):
+        for their_cp, their_run in _cp_runs(theirs, prompt):
+            run = range(max(our_run.start, their_run.start, first), min(our_run.stop, their_run.stop))
+            for (our_turn, their_turn), positions in _turns(ours, theirs, run, every).items():
+                counts[(our_cp, our_turn), (their_cp, their_turn)] += positions
+    return {pair: positions for pair, positions in counts.items() if positions}
+
+
+def _cp_runs(scenario: Scenario, prompt: int) -> Iterator[tuple[int, range]]:
+    """(CP coordinate, run of its positions in the prompt)."""
+    for cp in range(scenario.mesh.cp):
+        for run in scenario.landing.positions_of_share(cp):
+            yield cp, range(run.start, min(run.stop, prompt))
+
+
+def _turns(ours: Scenario, theirs: Scenario, run: range, every: int) -> Counter[tuple[int, int]]:
+    """How many positions of a run have which turns in the DCP groups of both sides.
+
+    Turns change at multiples of interleave·cp, and both come round together after their common multiple.
+    """
+    found: Counter[tuple[int, int]] = Counter()
+    if not run:
+        return found
+    steps = [(side.plan.dcp_interleave * side.mesh.cp, side.plan.dcp) for side in (ours, theirs)]
+    lap = lcm(every, *(step * dcp for step, dcp in steps))
+    laps, rest = divmod(len(run), lap)
+    for stop, times in ((run.start + lap, laps), (run.start + rest, 1)):
+        at = run.start
+        while times and at < stop:
+            end = min(stop, *((at // step + 1) * step for step, dcp in steps if dcp > 1), stop)
+            our_turn, their_turn = (at // step % dcp for step, dcp in steps)
+            found[our_turn, their_turn] += (end // every - at // every) * times
+            at = end
+    return found
 
 
 def _shard_pair(pools: Pools, position: int) -> tuple[Shard, Shard]:
@@ -128,27 +233,36 @@ def _runs(scenario: Scenario) -> list[tuple[int, range]]:
     return [(stage, run) for stage, runs in enumerate(scenario.stage_runs) for run in runs]
 
 
-def _head_moves(pools: Pools, ours: Shard, theirs: Shard) -> list[tuple[Place, Place, tuple[int, ...]]]:
-    """(prefill place, decode place, KV heads): every decode rank of the shard gets the heads it keeps."""
-    sources = _places_by_head(pools.prefill, ours)
-    targets = _places_by_head(pools.decode, theirs)
+def _head_moves(
+    pools: Pools, ours: Shard, theirs: Shard, attention: Attention | None = None
+) -> list[tuple[Place, Place, tuple[int, ...]]]:
+    """(prefill place, decode place, KV heads): every decode rank of the shard gets the heads it keeps.
+
+    ``attention`` is that of the layers (None: the model's main kind).
+    """
+    sources = _places_by_head(pools.prefill, ours, attention)
+    targets = _places_by_head(pools.decode, theirs, attention)
     found: dict[tuple[Place, Place], list[int]] = {}
     for head, takers in targets.items():
         holders = sources[head]
         for turn, target in enumerate(takers):
             found.setdefault((target, holders[turn % len(holders)]), []).append(head)
-    latent = pools.prefill.model.mla and pools.prefill.plan.head_parts(pools.prefill.mesh.cp) == 1
+    one = isinstance(attention, LatentAttention | CompressedAttention)
+    one = pools.prefill.model.mla if attention is None else one
+    latent = one and pools.prefill.plan.head_parts(pools.prefill.mesh.cp) == 1
     return [
         (source, target, () if latent else tuple(heads)) for (target, source), heads in sorted(found.items())
     ]
 
 
-def _places_by_head(scenario: Scenario, shard: Shard) -> dict[int, list[Place]]:
+def _places_by_head(
+    scenario: Scenario, shard: Shard, attention: Attention | None = None
+) -> dict[int, list[Place]]:
     """(tp, cp) of the ranks of a shard that keep each KV head, ascending; the MLA latent counts as head 0."""
     found: dict[int, list[Place]] = {}
     cp, turn = shard
     for tp in range(turn, scenario.mesh.tp, scenario.plan.dcp):
         for keeper in kv_cps_of(scenario, cp):
-            for head in stored_heads(scenario, _rank(scenario, (tp, keeper), 0)) or (0,):
+            for head in stored_heads(scenario, _rank(scenario, (tp, keeper), 0), attention) or (0,):
                 found.setdefault(head, []).append((tp, keeper))
     return found

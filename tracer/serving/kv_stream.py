@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tracer.display import exact_sum, format_seconds
 from tracer.errors import ConfigError
@@ -24,8 +23,6 @@ from tracer.timing.pass_time import pass_time
 from tracer.timing.schedules.streams import Placed, Task, makespan, run_streams
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracer.mesh.hardware import Hardware
     from tracer.serving.kv_handover import KvHandover
 
@@ -89,9 +86,10 @@ def exposed_closed_form(compute: Seconds, transfer: Seconds) -> float:
     >>> exposed_closed_form((3.0, 3.0, 3.0), (1.0, 1.0, 1.0)), exposed_closed_form((1.0,) * 3, (3.0,) * 3)
     (1.0, 7.0)
     """
-    send, work = np.array(transfer), np.array(compute)
-    open_after = np.cumsum(send[::-1])[::-1] - (np.cumsum(work[::-1])[::-1] - work)
-    return float(max(0.0, open_after[send > 0].max(initial=0.0)))
+    sent = list(accumulate(reversed(transfer)))[::-1]
+    worked = list(accumulate(reversed(compute)))[::-1]
+    each = zip(transfer, sent, worked, compute, strict=True)
+    return max([0.0, *(after - (work - own) for send, after, work, own in each if send > 0)])
 
 
 def kv_stream(moved: KvHandover, hardware: str | None = None) -> KvStream:
@@ -140,11 +138,10 @@ def stream_or_why(moved: KvHandover) -> tuple[KvStream | None, str | None]:
 def _compute(moved: KvHandover, hardware: Hardware) -> Seconds:
     """Seconds of each layer of the prompt's pass, a stage's first with the send that brings its rows."""
     prefill = moved.pools.prefill
-    whole, model = pass_time(prefill, hardware), prefill.model
+    whole = pass_time(prefill, hardware)
     found, stage = [], 0
-    for layer in range(1, model.layers + 1):
+    for layer, own in enumerate(whole.layer_seconds, start=1):
         before, stage = stage, prefill.stage_of_layer(layer)
-        own = whole.moe_layer_seconds if model.is_moe(layer) else whole.dense_layer_seconds
         found.append(own + (whole.send_seconds if stage != before else 0.0))
     return tuple(found)
 
@@ -152,14 +149,15 @@ def _compute(moved: KvHandover, hardware: Hardware) -> Seconds:
 def _links(moved: KvHandover) -> Iterator[tuple[str, int, tuple[float, ...]]]:
     """Bytes of each layer on each GPU's link: out of prefill, into decode; of links alike the first."""
     layers = moved.pools.prefill.model.layers
-    found: dict[tuple[str, int], NDArray[np.float64]] = {}
+    found: dict[tuple[str, int], list[float]] = {}
     for piece in moved.pieces:
         for key in (("prefill", piece.src), ("decode", piece.dst)):
-            sizes = found.setdefault(key, np.zeros(layers))
-            sizes[piece.layers.start - 1 : piece.layers.stop - 1] += piece.bytes / len(piece.layers)
+            sizes = found.setdefault(key, [0.0] * layers)
+            for layer in piece.layers:
+                sizes[layer - 1] += piece.bytes / len(piece.layers)
     seen = set()
     for (pool, rank), sizes in found.items():
-        row = tuple(sizes.tolist())
+        row = tuple(sizes)
         if row not in seen:
             seen.add(row)
             yield pool, rank, row

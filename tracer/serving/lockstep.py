@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
+from tracer.mesh.axes import Axis
 from tracer.mesh.grid import check_listable
 from tracer.scenario.plan import Contract
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracer.mesh.mesh import Mesh
     from tracer.scenario.scenario import Scenario
-
-    Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,38 +115,40 @@ def meeting_replicas(scenario: Scenario) -> tuple[tuple[int, ...], ...]:
     """
     dp = scenario.mesh.dp
     check_listable(dp)
-    label = np.arange(dp)
-    has_experts = scenario.model.moe_layers > 0
-    if has_experts and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
-        label = _joined(label, *_met(scenario.mesh))
-    order = np.argsort(label, kind="stable")
-    edges = np.flatnonzero(np.diff(label[order])) + 1
-    replicas = order.tolist()
-    return tuple(tuple(replicas[a:b]) for a, b in pairwise([0, *edges.tolist(), len(replicas)]))
+    lowest = list(range(dp))
+    if scenario.model.moe_layers > 0 and scenario.plan.contract in (Contract.EP, Contract.AG_RS):
+        for replicas in _met(scenario.mesh):
+            _join(lowest, replicas)
+    meeting: dict[int, list[int]] = {}
+    for replica in range(dp):
+        meeting.setdefault(_lowest(lowest, replica), []).append(replica)
+    return tuple(tuple(replicas) for replicas in meeting.values())
 
 
-def _met(mesh: Mesh) -> tuple[Int64s, Int64s]:
-    """Pairs of replicas that share a dispatch group of stage 0: its first rank's, and each other's."""
+def _met(mesh: Mesh) -> set[frozenset[int]]:
+    """Replicas that share a dispatch group of stage 0."""
     check_listable(mesh.stage_size)
-    stride, dp = mesh.dense.stride_of("pp"), mesh.dp
-    outer, inner = np.divmod(mesh.expert.groups(("etp", "ep")).astype(np.int64), stride)
-    replicas = mesh.dense.coordinates_of(outer * stride * mesh.stages + inner)["dp"]
-    pairs = np.unique(replicas[:, :1] * dp + replicas)
-    first, other = np.divmod(pairs, dp)
-    return first[first != other], other[first != other]
+    stride, size = mesh.dense.stride_of(Axis.PP), mesh.dense.stride_of(Axis.DP)
+    lap = stride * mesh.stages
+    return {
+        frozenset((place // stride * lap + place % stride) // size % mesh.dp for place in group)
+        for group in mesh.expert.each_group((Axis.ETP, Axis.EP))
+    }
 
 
-def _joined(label: Int64s, first: Int64s, other: Int64s) -> Int64s:
-    """The lowest replica that each is joined with, through any number of pairs."""
-    before = None
-    while before is None or not np.array_equal(label, before):
-        before = label
-        lowest = np.minimum(label[first], label[other])
-        label = label.copy()
-        np.minimum.at(label, first, lowest)
-        np.minimum.at(label, other, lowest)
-        label = label[label]
-    return label
+def _lowest(lowest: list[int], replica: int) -> int:
+    """The lowest replica that one is joined with; the way there gets shorter by each look."""
+    while lowest[replica] != replica:
+        lowest[replica] = lowest[lowest[replica]]
+        replica = lowest[replica]
+    return replica
+
+
+def _join(lowest: list[int], replicas: frozenset[int]) -> None:
+    roots = {_lowest(lowest, replica) for replica in replicas}
+    least = min(roots)
+    for root in roots:
+        lowest[root] = least
 
 
 def lockstep(

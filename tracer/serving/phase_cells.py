@@ -5,20 +5,32 @@ A cell also says whether a matmul over so many rows is bound by arithmetic or by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, DecodeAttention, DispatchMode, Sp
 from tracer.serving.lockstep import meeting_replicas
 from tracer.traffic.traffic import stage_sends
 from tracer.trip.clock import transfer_seconds
-from tracer.trip.hops.cp import attention_way, kv_elements, partial_bytes, query_elements
+from tracer.trip.hops.cp import attention_way, kv_bytes, kv_elements, partial_bytes, query_elements
 from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.moves import row_bytes
+from tracer.trip.hops.state import state_bytes
+from tracer.trip.kinds import (
+    Meeting,
+    distinct_layers,
+    head_parts_at,
+    meeting_at,
+    ring_steps,
+    state_walk,
+)
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -128,6 +140,8 @@ def dp_cell(scenario: Scenario) -> Cell:
 def cp_cell(scenario: Scenario) -> Cell:
     """What travels between the ranks that share a context."""
     cp, dcp, tp = scenario.mesh.cp, scenario.plan.dcp, scenario.mesh.tp
+    if scenario.model.layer_kinds and cp * dcp > 1:
+        return _kinds_cell(scenario)
     own = kv_elements(scenario) * BYTES[scenario.dtype.kv] * tp
     parts = scenario.plan.head_parts(cp)
     if parts > 1:
@@ -161,9 +175,58 @@ def cp_cell(scenario: Scenario) -> Cell:
     )
 
 
+_MET_WORDS = {
+    "kv_bytes": "K/V travels",
+    "query_bytes": "queries go out",
+    "partial_bytes": "partial outputs return",
+    "heads_bytes": "heads go out",
+    "output_bytes": "their outputs return",
+    "state_bytes": "states are handed on",
+}
+
+
+def _kinds_cell(scenario: Scenario) -> Cell:
+    """What one token exchanges over all layers, where they are not alike."""
+    way = attention_way(scenario) if scenario.decodes else DecodeAttention.PASS_KV
+    figures: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for layers in distinct_layers(scenario, way):
+        for name, size in _exchanged(scenario, layers[0], meeting_at(scenario, layers[0], way)).items():
+            figures[name] += size * len(layers)
+            counts[name] += len(layers)
+    parts = [
+        f"{_MET_WORDS[name]} in {_count(counts[name], 'layer')} ({format_bytes(size)})"
+        for name, size in figures.items()
+    ]
+    text = f"of one token, over all layers: {', '.join(parts)}" if parts else "no layer exchanges anything"
+    return Cell(text, dict(figures))
+
+
+def _exchanged(scenario: Scenario, layer: int, meeting: Meeting) -> dict[str, int]:
+    """Bytes that one token exchanges in a layer, all TP ranks together."""
+    tp, dtype = scenario.mesh.tp, scenario.dtype
+    if meeting is Meeting.KV:
+        return {"kv_bytes": kv_bytes(scenario, layer, scenario.position) * tp * ring_steps(scenario, layer)}
+    if meeting is Meeting.QUERY:
+        shards = tp * (scenario.mesh.cp * scenario.plan.dcp - 1)
+        query = query_elements(scenario, layer) * BYTES[dtype.activations]
+        return {"query_bytes": query * shards, "partial_bytes": partial_bytes(scenario, layer) * shards}
+    if meeting is Meeting.HEADS:
+        each, parts = head_slice(scenario, layer), head_parts_at(scenario, layer)
+        moved = tp * (parts - 1)
+        out = each.query * BYTES[dtype.activations] + each.kv * BYTES[dtype.kv]
+        ring = each.kv * BYTES[dtype.kv] * tp * parts * (scenario.mesh.cp // parts - 1)
+        found = {"heads_bytes": out * moved, "output_bytes": each.output * BYTES[dtype.activations] * moved}
+        return found | ({"kv_bytes": ring} if ring else {})
+    if meeting is Meeting.STATE:
+        walk = state_walk(scenario, scenario.position)
+        return {"state_bytes": state_bytes(scenario, layer) * tp * sum(a != b for a, b in pairwise(walk))}
+    return {}
+
+
 def _heads_cell(scenario: Scenario, parts: int) -> Cell:
     """What CP ranks that share heads send of one token (Ulysses, hierarchical)."""
-    each, dtype, tp = head_slice(scenario), scenario.dtype, scenario.mesh.tp
+    each, dtype, tp = head_slice(scenario, 1), scenario.dtype, scenario.mesh.tp
     out = (each.query * BYTES[dtype.activations] + each.kv * BYTES[dtype.kv]) * tp * (parts - 1)
     back = each.output * BYTES[dtype.activations] * tp * (parts - 1)
     outer = scenario.mesh.cp // parts
@@ -219,7 +282,9 @@ def tp_cell(scenario: Scenario) -> Cell:
 
 def _slowest_tier(scenario: Scenario) -> Tier:
     """The tier that a TP group's collectives wait for."""
-    tiers = {scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, "tp")}
+    tiers = {
+        scenario.cluster.tier(scenario.home, peer) for peer in scenario.mesh.group(scenario.home, Axis.TP)
+    }
     return Tier.IB if Tier.IB in tiers else Tier.NVLINK
 
 
@@ -230,8 +295,8 @@ def ep_cell(scenario: Scenario) -> Cell:
         return Cell("no experts", {})
     met = max(len(group) for group in meeting_replicas(scenario))
     tokens = met * mesh.cp * tokens_per_cp_rank(scenario)
-    experts = model.need("experts", "count tokens an expert")
-    each = tokens * model.need("top_k", "count tokens an expert") / experts
+    experts = model.need("experts", "count tokens per expert")
+    each = tokens * model.need("top_k", "count tokens per expert") / experts
     figures = {"tokens": tokens, "tokens_per_expert": each}
     batch = (
         f"{tokens:,} tokens of {met} replica{'s' * (met > 1)} over {experts} experts: {each:.4g} an expert"
@@ -267,7 +332,7 @@ def pp_cell(scenario: Scenario) -> Cell:
             "how many micro-batches are in flight depends on the load, not on the scenario",
         )
     mesh, cluster = scenario.mesh, scenario.cluster
-    homes = [mesh.moved(scenario.home, "pp", stage) for stage in range(pp)]
+    homes = [mesh.moved(scenario.home, Axis.PP, stage) for stage in range(pp)]
     seconds = exact_sum(
         transfer_seconds(cluster.link(cluster.tier(homes[a], homes[b])), row_bytes(scenario))
         for a, b in moves

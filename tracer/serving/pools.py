@@ -42,7 +42,6 @@ class Pools:
                 "pools", phases, "must be prefill, then decode", "try Pools.join(prefill, decode)"
             )
         _check_same(self.prefill, self.decode)
-        _check_kinds(self.prefill)
         _check_room(self.decode)
 
     @classmethod
@@ -70,18 +69,6 @@ class Pools:
         return Link(min(link.bytes_per_s for link in links), max(link.latency_s for link in links))
 
 
-def _check_kinds(prefill: Scenario) -> None:
-    """What windows and states hand over is not modelled, so it is refused and not counted wrongly."""
-    kinds = {kind.attention for kind in prefill.model.layer_kinds}
-    types = sorted({"none" if each is None else str(each.type) for each in kinds})
-    if len(kinds) > 1 or types[:1] not in ([], ["mla"], ["dsa"], ["full"]):
-        rule = (
-            f"has layers of several kinds ({', '.join(types)}), whose hand-over between pools is not modelled"
-        )
-        fix = "give the sizes of its full-attention layers in [model]"
-        raise ConfigError("model.layer_kinds", prefill.model.name, rule, fix)
-
-
 def _check_same(prefill: Scenario, decode: Scenario) -> None:
     ours, theirs = prefill.model, decode.model
     for name in _SAME_MODEL:
@@ -92,6 +79,9 @@ def _check_same(prefill: Scenario, decode: Scenario) -> None:
                 f"must be the prefill pool's {getattr(ours, name)}",
                 "run one model in both pools",
             )
+    if ours.layer_kinds != theirs.layer_kinds:
+        rule = "must have the prefill pool's kinds of layers"
+        raise ConfigError("pools.decode.model.layer_kinds", theirs.name, rule, "run one model in both pools")
     for name, mine, other in (
         ("dtype.kv", prefill.dtype.kv, decode.dtype.kv),
         ("token.prompt", prefill.token.prompt, decode.token.prompt),

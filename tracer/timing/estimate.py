@@ -15,18 +15,19 @@ from typing import SupportsIndex, TypeVar
 
 from tracer.errors import ConfigError, nearest, whole_number
 from tracer.mesh.hardware import Hardware
+from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
 from tracer.timing.calibration.answer import Estimate, answer, one_after_the_other
 from tracer.timing.calibration.attention import DSA_MODELS
 from tracer.timing.calibration.experts import exponent_of
 from tracer.timing.calibration.formats import CACHE_DTYPES, GEMM_DTYPES, MODULE_DTYPES, KernelDtype
 from tracer.timing.calibration.kernels import DECODE_GDN, PREFILL_GDN
-from tracer.timing.calibration.network import CollectiveKind, Direction, DispatchMode, rails_seconds
+from tracer.timing.calibration.network import CollectiveKind, Direction, ExchangeMode, rails_seconds
 from tracer.timing.calibration.systems import known_hardware
 
 MAX_SIZE = 1 << 40
 MAX_EXPERTS, MAX_GPUS, MAX_HEAD_DIM = 1 << 14, 1 << 20, 1 << 16
-PHASES = ("prefill", "decode")
+PHASES = tuple(str(phase) for phase in Phase)
 MOE_KERNELS = ("gated", "nongated", "min_latency")
 MESSAGE_LATENCY_S = 10e-6
 """Assumed for each doubling of NVLink domains in a collective between them: aiconfigurator's point-to-point
@@ -132,7 +133,7 @@ def attention(
     reach = _count("attention.window", window, at_least=0)
     computes = _word(KernelDtype, "attention.dtype", dtype, CACHE_DTYPES)
     cached = _word(KernelDtype, "attention.kv_dtype", kv_dtype, CACHE_DTYPES)
-    if which == "decode":
+    if which is Phase.DECODE:
         return answer(gpu, calls.decode_call(gpu, *sizes, reach, cached))
     return answer(gpu, calls.prefill_call(gpu, *sizes, reach, computes, cached))
 
@@ -200,7 +201,7 @@ def linear_attention(
         ConfigError: for a kernel of the other phase.
     """
     gpu, which = _hardware(hardware), _phase("linear_attention.phase", phase)
-    known = PREFILL_GDN if which == "prefill" else DECODE_GDN
+    known = PREFILL_GDN if which is Phase.PREFILL else DECODE_GDN
     if kernel not in (None, *known):
         rule = f"is not a kernel of {which}"
         raise ConfigError("linear_attention.kernel", kernel, rule, nearest(str(kernel), list(known)))
@@ -320,7 +321,7 @@ def _exchange(
     experts: int,
     dtype: str,
 ) -> Estimate:
-    gpu, family = _hardware(hardware), _word(DispatchMode, f"{direction}.mode", mode)
+    gpu, family = _hardware(hardware), _word(ExchangeMode, f"{direction}.mode", mode)
     stored = _word(KernelDtype, f"{direction}.dtype", dtype, CACHE_DTYPES)
     spread = _count(f"{direction}.nodes", nodes, most=MAX_GPUS)
     each = _count(f"{direction}.gpus_per_node", gpus_per_node, most=MAX_GPUS)
@@ -357,10 +358,10 @@ def _count(field: str, value: object, *, at_least: int = 1, most: int = MAX_SIZE
     return number
 
 
-def _phase(field: str, value: str) -> str:
+def _phase(field: str, value: str) -> Phase:
     if value not in PHASES:
         raise ConfigError(field, value, "must be prefill or decode", "try prefill")
-    return value
+    return Phase(value)
 
 
 def _word(kind: type[_Word], field: str, value: str, allowed: tuple[_Word, ...] = ()) -> _Word:

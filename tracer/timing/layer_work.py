@@ -9,6 +9,7 @@ from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
 from tracer.scenario.plan import Contract, Sp
 from tracer.scenario.step import tokens_per_replica
+from tracer.timing.kind_work import KindWork, feed_operators, mixer_operators
 from tracer.timing.operators import (
     ExpertLoad,
     Operator,
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:
-    """Operators of one GPU: attention of any layer, shared and routed experts, the FFN of a dense layer."""
+    """Operators of one GPU: attention of any layer, shared and routed experts, the FFN of a dense layer.
+
+    Where layers are not alike ``attention`` and ``dense`` are empty, and ``kinds`` has those of each kind.
+    """
 
     attention: tuple[Operator, ...]
     shared: tuple[Operator, ...]
     experts: tuple[Operator, ...]
     dense: tuple[Operator, ...]
+    kinds: tuple[KindWork, ...] = ()
 
 
 def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWork:
@@ -46,6 +51,8 @@ def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWo
     """
     model, mesh = scenario.model, scenario.mesh
     tp, cp, unstated = mesh.tp, mesh.cp, WeightFormat(scenario.dtype.weights)
+    if model.layer_kinds:
+        return _by_kind(scenario, batch, parts, unstated)
     attention = tuple(_cut(each, cp * parts) for each in attention_operators(model, batch, tp, unstated))
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     dense: tuple[Operator, ...] = ()
@@ -54,6 +61,24 @@ def layer_work(scenario: Scenario, batch: TimedBatch, parts: int = 1) -> LayerWo
         own = batch.tokens / (parts * cp * (tp // split))
         dense = (ffn_operator(model, WeightPart.DENSE, own, split, unstated),)
     return LayerWork(attention, _shared(scenario, rows, unstated), _experts(scenario, rows, unstated), dense)
+
+
+def _by_kind(scenario: Scenario, batch: TimedBatch, parts: int, unstated: WeightFormat) -> LayerWork:
+    """The work of layers that are not alike, kind by kind."""
+    model, mesh = scenario.model, scenario.mesh
+    rows, own = dispatched_rows(scenario, tokens_per_replica(scenario)), dense_rows(scenario, batch, parts)
+    kinds = []
+    for kind, layers in model.kinds("count the FLOPs of a layer"):
+        mixer = mixer_operators(model, kind, batch, mesh.tp, unstated)
+        feed = feed_operators(model, kind, own, scenario.dense_tp, rows, unstated)
+        kinds.append(KindWork(kind, layers, tuple(_cut(each, mesh.cp * parts) for each in mixer), feed))
+    shared, experts = _shared(scenario, rows, unstated), _experts(scenario, rows, unstated)
+    return LayerWork((), shared, experts, (), tuple(kinds))
+
+
+def dense_rows(scenario: Scenario, batch: TimedBatch, parts: int) -> float:
+    """Rows that one GPU runs its part of a dense FFN on."""
+    return batch.tokens / (parts * scenario.mesh.cp * (scenario.mesh.tp // scenario.dense_tp))
 
 
 def _cut(operator: Operator, parts: int) -> Operator:

@@ -16,6 +16,7 @@ from tracer.model.parameters import expert_bytes, expert_parameters, part_format
 from tracer.model.weight_format import WeightFormat, stored_bytes
 from tracer.model.weights import WeightMatrix, WeightPart, ffn_matrices, layer_matrices
 from tracer.scenario.token import Phase
+from tracer.traffic.chance import HitChance
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -89,7 +90,7 @@ def expert_load(
     Raises:
         ConfigError: for a model without experts, or negative tokens.
     """
-    experts, top_k = spec.need("experts", _WHY), spec.need("top_k", _WHY)
+    experts, top_k = spec.need("experts", _WHY), HitChance.of_model(spec).mean_picks
     held = experts * share
     hit = held * (1 - (1 - top_k / experts) ** finite_number("tokens", tokens, zero=True))
     return ExpertLoad(held, hit, tokens * top_k * share if own_pairs is None else own_pairs)
@@ -164,7 +165,7 @@ def expert_operator(
 ) -> Operator:
     """The grouped GEMMs of the routed experts: weights of each expert hit are read once."""
     stored = part_format(spec, WeightPart.EXPERTS, unstated)
-    row_bytes = 2 * load.pairs * spec.need("hidden", _WHY) * BYTES[Dtype.BF16]
+    row_bytes = 2 * load.pairs * spec.expert_row * BYTES[Dtype.BF16]
     return Operator(
         "expert GEMMs",
         2 * expert_parameters(spec) * load.pairs,

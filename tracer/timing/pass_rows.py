@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.display import format_bytes, format_seconds
+from tracer.mesh.axes import Axis
 from tracer.timing.basis import PEAK_BASIS
 
 if TYPE_CHECKING:
@@ -37,18 +38,16 @@ class PassRow:
 
 def pass_rows(whole: PassTime) -> Iterator[PassRow]:
     """Operators, small kernels, exchanges and traffic of a pass in order."""
-    for layer in (whole.attention, whole.shared, whole.experts, whole.dense, whole.small):
-        for each in layer.operators:
-            binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
-            name = each.operator.name
-            yield PassRow(name, each.seconds, each.floor_seconds, binds, basis_words(each.estimate))
+    for name, each in whole.operators:
+        binds = f"{each.bound}, {each.operator.intensity:.3g} FLOP/B"
+        yield PassRow(name, each.seconds, each.floor_seconds, binds, basis_words(each.estimate))
     for name, exchange in whole.exchange.items():
         sizes = [format_bytes(size) for size in (exchange.nvlink_bytes, exchange.ib_bytes)]
         binds = f"{exchange.binding or 'nothing'}: {sizes[0]} NVLink, {sizes[1]} IB a GPU"
         basis = basis_words(exchange.estimate)
         yield PassRow(name, exchange.seconds, exchange.floor_seconds, binds, basis)
     for line in whole.traffic.lines:
-        if not (line.axis == "ep" and whole.exchange):
+        if not (line.axis == Axis.EP and whole.exchange):
             name = f"{line.axis} {line.part.replace('_', ' ')}"
             binds = f"{line.tier or 'nothing'}, a {line.per}"
             basis = basis_words(whole.axes.get((line.axis, line.part)))

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
 from tracer.errors import whole_number
+from tracer.mesh.axes import Axis
 from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.scenario.token import Phase
 from tracer.timing.basis import PEAK_BASIS, Rates, rates_word
 from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
+from tracer.timing.kind_time import KindTime, measured_kinds, peak_kinds
 from tracer.timing.layer_work import LayerWork, layer_work
 from tracer.timing.measured.around import around_dense, around_layer, around_moe
 from tracer.timing.measured.compute import measured_work
 from tracer.timing.measured.error import expected_error, expected_interval
 from tracer.timing.measured.exchange import linked, measured_axes, measured_exchange
-from tracer.timing.roofline import LayerTime, layer_time
+from tracer.timing.roofline import LayerTime, OperatorTime, layer_time
 from tracer.timing.schedules.overlap import MoeTimes
 from tracer.traffic.gathers import ENDS
 from tracer.traffic.moe import dispatched_rows
 from tracer.traffic.traffic import CommVolume, comm_volume, stage_sends
 from tracer.trip.clock import LinkRates
 from tracer.trip.hop import HopKind
-from tracer.trip.kinds import taken_as_alike
+from tracer.trip.kinds import has_ffn, mixes_tokens
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
@@ -39,6 +41,9 @@ _SMALLEST = 1e-12
 _WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS, HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER)
 """Parts of the traffic that weigh the same whatever the tokens."""
 _NOTHING = LayerTime(())
+_MEETING = (
+    "attention", HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER,
+)  # fmt: skip
 _PROPORTIONAL = (
     "elements", "bytes", "nvlink_elements", "ib_elements", "nvlink_bytes", "ib_bytes", "nvlink_seconds",
     "ib_seconds",
@@ -54,7 +59,9 @@ class PassTime:
     ``traffic`` is what the axes move at link rate, ``axes`` measured calls that stand for some of its
     lines, ``exchange`` dispatch and combine of a MoE layer, ``floor`` the same pass at peak. At peak rates
     operators are rooflines, and small kernels and the LM head are left out. Nothing overlaps but the two
-    link tiers.
+    link tiers. Where layers are not alike, ``kinds`` has what is each kind's own, ``attention``, ``dense``
+    and ``around`` are empty, and seconds of "a MoE layer" and of "a dense layer" are means over those there
+    are.
     """
 
     tokens: int
@@ -73,6 +80,7 @@ class PassTime:
     head: LayerTime = _NOTHING
     axes: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
     floor: PassTime | None = None
+    kinds: tuple[KindTime, ...] = ()
 
     def line_seconds(self, line: AxisTraffic) -> float:
         """Seconds of one line of traffic: the measured call that stands for it, or its links."""
@@ -88,12 +96,67 @@ class PassTime:
     @property
     def attention_seconds(self) -> float:
         """Attention of a layer with its TP and CP traffic."""
-        met = self.axis_seconds(
-            "cp",
-            "attention",
-            *(HopKind.QUERY_SEND, HopKind.PARTIALS_RETURN, HopKind.HEADS_SCATTER, HopKind.HEADS_GATHER),
-        )
+        if self.kinds:
+            return self._mean(self._mixing_seconds, moe=self._of_moe)
+        met = self.axis_seconds("cp", *_MEETING)
         return self.attention.seconds + self.axis_seconds("tp", "attention") + met
+
+    def _mean(self, seconds: Callable[[KindTime], float], *, moe: bool | None = None) -> float:
+        """Mean of something of each kind over its layers: all, or those with or without experts."""
+        kinds = [kind for kind in self.kinds if moe is None or kind.kind.is_moe == moe]
+        layers = sum(len(kind.layers) for kind in kinds)
+        return exact_sum(len(kind.layers) * seconds(kind) for kind in kinds) / layers if layers else 0.0
+
+    @property
+    def _of_moe(self) -> bool | None:
+        """MoE layers where there are any, else all."""
+        return True if any(kind.kind.is_moe for kind in self.kinds) else None
+
+    def _met_seconds(self, layer: int) -> float:
+        """What a layer of several kinds sends over CP and over TP before its feed-forward part."""
+        model = self.traffic.scenario.model
+        lines = (line for line in self.traffic.lines if line.axis == "cp" and layer in line.layers)
+        met = exact_sum(self.line_seconds(line) for line in lines)
+        return met + (self.axis_seconds("tp", "attention") if mixes_tokens(model, layer) else 0.0)
+
+    def _mixing_seconds(self, kind: KindTime) -> float:
+        """A layer's mixer, with what it sends."""
+        return kind.mixer.seconds + self._met_seconds(kind.layers[0])
+
+    def kind_seconds(self, kind: KindTime) -> float:
+        """One layer of a kind, its parts one after the other; a gather of weights beside it or before."""
+        return self._with_gather(self._kind_alone(kind))
+
+    def _kind_alone(self, kind: KindTime) -> float:
+        layer = kind.layers[0]
+        found = kind.seconds + self._met_seconds(layer)
+        if kind.kind.is_moe:
+            return found + self._experts_seconds + self.around_moe.seconds
+        has_own = has_ffn(self.traffic.scenario.model, layer)
+        return found + (self.axis_seconds("tp", "ffn") if has_own else 0.0)
+
+    @property
+    def layer_seconds(self) -> tuple[float, ...]:
+        """Seconds of every layer, the first one first."""
+        model = self.traffic.scenario.model
+        if not self.kinds:
+            both = {True: self.moe_layer_seconds, False: self.dense_layer_seconds}
+            return tuple(both[model.is_moe(layer)] for layer in range(1, model.layers + 1))
+        found = [0.0] * model.layers
+        for kind in self.kinds:
+            each = self.kind_seconds(kind)
+            for layer in kind.layers:
+                found[layer - 1] = each
+        return tuple(found)
+
+    @property
+    def _experts_seconds(self) -> float:
+        """Experts of a MoE layer, shared and routed, with what they send."""
+        moved = exact_sum(each.seconds for each in self.exchange.values())
+        moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
+        moved += self.axis_seconds("ep", "weight_pull", HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH)
+        moved += self.axis_seconds("tp", HopKind.COUNTS_REDUCE)
+        return self.shared.seconds + self.experts.seconds + moved
 
     @property
     def moe_times(self) -> MoeTimes | None:
@@ -102,7 +165,7 @@ class PassTime:
             return None
         shared = self.shared.seconds + self.axis_seconds("tp", "shared_expert", "moe_gather")
         return MoeTimes(
-            self.attention_seconds + self.around.seconds + self.around_moe.seconds,
+            self.attention_seconds + self._small_seconds + self.around_moe.seconds,
             max(self.exchange["dispatch"].seconds, _SMALLEST),
             shared,
             self.experts.seconds,
@@ -122,22 +185,29 @@ class PassTime:
 
     @property
     def moe_layer_seconds(self) -> float:
-        """One MoE layer, its parts one after the other; a gather of weights beside it or before."""
+        """One MoE layer, its parts one after the other."""
+        if self.kinds:
+            return self._mean(self.kind_seconds, moe=True)
         return self._with_gather(self._moe_alone)
 
     @property
-    def dense_layer_seconds(self) -> float:
-        """One dense layer, likewise."""
-        return self._with_gather(self._dense_alone)
+    def _moe_alone(self) -> float:
+        small = self.around.seconds + self.around_moe.seconds
+        return self.attention_seconds + self._experts_seconds + small
 
     @property
-    def _moe_alone(self) -> float:
-        moved = exact_sum(each.seconds for each in self.exchange.values())
-        moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
-        moved += self.axis_seconds("ep", "weight_pull", HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH)
-        moved += self.axis_seconds("tp", HopKind.COUNTS_REDUCE)
-        small = self.around.seconds + self.around_moe.seconds
-        return self.attention_seconds + self.shared.seconds + self.experts.seconds + moved + small
+    def _small_seconds(self) -> float:
+        """Small kernels and latent projections of a MoE layer, on average."""
+        if not self.kinds:
+            return self.around.seconds
+        return self._mean(lambda kind: kind.seconds - kind.mixer.seconds, moe=self._of_moe)
+
+    @property
+    def dense_layer_seconds(self) -> float:
+        """One dense layer."""
+        if self.kinds:
+            return self._mean(self.kind_seconds, moe=False)
+        return self._with_gather(self._dense_alone)
 
     @property
     def _dense_alone(self) -> float:
@@ -163,13 +233,22 @@ class PassTime:
 
     def _run_seconds(self, layers: range) -> float:
         is_moe = self.traffic.scenario.model.is_moe
-        moe = sum(map(is_moe, layers))
-        found = moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
+        if self.kinds:
+            found = exact_sum(self.kind_seconds(kind) * kind.count_in(layers) for kind in self.kinds)
+        else:
+            moe = sum(map(is_moe, layers))
+            found = moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
         if not len(layers) or not self.gather_seconds or not self.traffic.scenario.plan.weight_prefetch:
             return found
         # The first gather has no layer to hide behind, and nothing is gathered beside the last layer.
-        last = self._moe_alone if is_moe(layers[-1]) else self._dense_alone
+        last = self._alone(layers[-1])
         return found + self.gather_seconds + last - self._with_gather(last)
+
+    def _alone(self, layer: int) -> float:
+        """A layer without its gather."""
+        if self.kinds:
+            return self._kind_alone(next(kind for kind in self.kinds if layer in kind.layers))
+        return self._moe_alone if self.traffic.scenario.model.is_moe(layer) else self._dense_alone
 
     @property
     def token_stage_seconds(self) -> tuple[float, ...]:
@@ -195,6 +274,16 @@ class PassTime:
         """The kernels around the big ones, and the LM head."""
         parts = (self.around, self.around_moe, self.around_dense, self.head)
         return LayerTime(tuple(each for layer in parts for each in layer.operators))
+
+    @property
+    def operators(self) -> tuple[tuple[str, OperatorTime], ...]:
+        """(name, time) of every operator of a layer, big ones first; of several kinds, kind by kind."""
+        own = [
+            (f"{each.operator.name} ({kind.title})", each) for kind in self.kinds for each in kind.operators
+        ]
+        big = (*self.attention.operators, *self.shared.operators, *self.experts.operators)
+        rest = (*big, *self.dense.operators, *self.small.operators)
+        return (*own, *((each.operator.name, each) for each in rest))
 
     @property
     def floor_seconds(self) -> float:
@@ -226,9 +315,12 @@ class PassTime:
             (dense, self.around_dense),
         )
         parts = [(count * each.seconds, each.estimate) for count, layer in often for each in layer.operators]
+        parts += [
+            (len(kind.layers) * each.seconds, each.estimate) for kind in self.kinds for each in kind.operators
+        ]
         parts += [(moe * each.seconds, each.estimate) for each in self.exchange.values()]
         for line in self.traffic.lines:
-            if not (line.axis == "ep" and self.exchange):
+            if not (line.axis == Axis.EP and self.exchange):
                 seconds = self.line_seconds(line) * line.times
                 parts.append((seconds, self.axes.get((line.axis, line.part))))
         return tuple((seconds, found) for seconds, found in parts if seconds)
@@ -258,13 +350,12 @@ class PassTime:
         return (
             f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
             "picks, all replicas alike, nothing overlapped but the two tiers; norms, routing, embedding and "
-            "LM head left out" + "".join(f"; {text}" for text in taken_as_alike(self.traffic.scenario.model))
+            "LM head left out"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         names = ("moe_layer_seconds", "dense_layer_seconds", "send_seconds", "seconds", "assumption")
-        operators = (*self.attention.operators, *self.shared.operators, *self.experts.operators)
         return {
             "tokens_per_replica": self.tokens,
             "rates": str(self.rates),
@@ -275,7 +366,7 @@ class PassTime:
             "stage_seconds": list(self.stage_seconds),
             "operators": [
                 {
-                    "name": each.operator.name,
+                    "name": name,
                     "flops": each.operator.flops,
                     "weight_bytes": each.operator.weight_bytes,
                     "row_bytes": each.operator.row_bytes,
@@ -284,7 +375,7 @@ class PassTime:
                     "bound": each.bound,
                 }
                 | _basis(each.estimate)
-                for each in (*operators, *self.dense.operators, *self.small.operators)
+                for name, each in self.operators
             ],
             "exchange": {
                 name: {
@@ -364,6 +455,7 @@ def pass_time(
         traffic=traffic,
         rates_name=rates_name,
         hardware_name=hardware.name,
+        kinds=peak_kinds(work.kinds, hardware),
     )
     if chosen is Rates.PEAK:
         return floor
@@ -380,8 +472,11 @@ def _measured_compute(
     inside = batch.tokens / (parts * sized.mesh.cp)
     shared = sized.mesh.tp if sized.plan.slices_shared else 1
     own = inside / (sized.mesh.tp // sized.dense_tp)
+    rows = (outside, inside, own)
+    kinds = measured_kinds(floor.kinds, work.kinds, sized, batch, parts, gpu, rows)
     return replace(
         floor,
+        kinds=kinds,
         rates=Rates.CALIBRATED,
         floor=floor,
         attention=found.attention,
@@ -389,7 +484,7 @@ def _measured_compute(
         experts=found.experts,
         dense=found.dense,
         head=found.head,
-        around=around_layer(sized, outside, inside, gpu),
+        around=_NOTHING if kinds else around_layer(sized, outside, inside, gpu),
         around_moe=around_moe(sized, outside, shared, gpu) if moe else _NOTHING,
         around_dense=around_dense(sized, own, gpu) if found.dense.operators else _NOTHING,
     )
@@ -411,7 +506,7 @@ def _scaled(traffic: CommVolume, scenario: Scenario) -> CommVolume:
     factor = rows / traffic.tokens
     lines = tuple(
         line
-        if line.part in _WEIGHTS
+        if line.part in _WEIGHTS or (line.part == HopKind.STATE_PASS and not scenario.decodes)
         else replace(line, **{name: getattr(line, name) * factor for name in _PROPORTIONAL})
         for line in traffic.lines
     )

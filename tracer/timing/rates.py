@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
+from tracer.data import FOLDER
 from tracer.errors import ConfigError, finite_number, nearest
 from tracer.mesh.cluster import Link
 from tracer.timing.collectives import busbw_factor
@@ -27,6 +25,8 @@ def relative_fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -
     Raises:
         ConfigError: for columns of another length than ``seconds``, or a time that is not above 0.
     """
+    import numpy as np
+
     times = np.array([finite_number("fit.seconds", value, unit="seconds") for value in seconds])
     table = np.array(columns, dtype=np.float64).T
     if table.shape[:1] != times.shape:
@@ -176,7 +176,7 @@ def rates_of(name: str | Profile, cluster_rates: LinkRates) -> LinkRates:
 
 
 def _stored() -> dict[str, dict[str, Any]]:
-    text = (files("tracer") / "data" / "timing" / "profiles.json").read_text(encoding="utf-8")
+    text = (FOLDER / "timing" / "profiles.json").read_text(encoding="utf-8")
     stored: dict[str, dict[str, Any]] = json.loads(text)
     return stored
 

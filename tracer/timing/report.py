@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tracer.display import exact_sum, format_seconds, left, right, text_table
 from tracer.errors import ConfigError, whole_number
 from tracer.mesh.hardware import GPU_FIGURES, Hardware, hardware_preset
@@ -248,7 +246,7 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
     if not all(chunk.layers for chunk in chunks):
         missing.append("pipeline: a chunk without layers is not timed")
         return None
-    seconds = np.repeat(np.array(whole.token_chunk_seconds)[:, None], micro_batches, axis=1)
+    seconds = [[each] * micro_batches for each in whole.token_chunk_seconds]
     if len(chunks) == len(whole.stage_seconds):
         return run_pipeline(seconds, whole.send_seconds)
     return run_chunks(seconds, stage_of, whole.send_seconds)
@@ -349,7 +347,7 @@ def _training_lines(report: TimeReport) -> list[str]:
     lines = []
     for each in found:
         schedule = each.schedule
-        share = 1 - float(schedule.busy_seconds.min()) / schedule.makespan
+        share = 1 - min(schedule.busy_seconds) / schedule.makespan
         closed = "".join(f", closed form {format_seconds(spent)} a stage" for _, spent in each.idle_seconds)
         lines.append(
             f"in training, {each.title}: {schedule.micro_batches} micro-batches in "
@@ -406,7 +404,8 @@ def report_text(report: TimeReport) -> str:
 
 
 def _pass_lines(whole: PassTime) -> Iterator[str]:
-    yield f"one pass of {whole.tokens:,} tokens a replica: {format_seconds(whole.seconds)} through all stages"
+    took = format_seconds(whole.seconds)
+    yield f"one pass of {whole.tokens:,} tokens per replica: {took} through all stages"
     rows = list(pass_rows(whole))
     if whole.rates is Rates.PEAK:
         cells = [(each.name, format_seconds(each.seconds), each.binds) for each in rows]

@@ -74,7 +74,7 @@ class Throughput:
         what = (
             f"{self.batch.sequences:,} requests a replica of {self.batch.past:,} tokens of context"
             if decode
-            else f"{self.batch.sequences:,} prompt(s) of {self.batch.new:,} tokens a replica"
+            else f"{self.batch.sequences:,} prompt(s) of {self.batch.new:,} tokens per replica"
         )
         several = f", {self.batches} such batches in the pipeline" if self.batches > 1 else ""
         how = "two-batch overlap" if self.overlap else "one batch at a time"
@@ -95,7 +95,7 @@ def half_beside_communication(half: PassTime, *, low_latency: bool) -> MoeTimes 
     times = half.moe_times
     if times is None or low_latency or half.rates is Rates.PEAK:
         return times
-    attention = _stretch(half.attention)
+    attention = _stretch(half.attention) + _stretch_of_kinds(half)
     return MoeTimes(
         times.attention + attention,
         times.dispatch,
@@ -109,6 +109,12 @@ def _stretch(layer: LayerTime) -> float:
     """Seconds that operators bound by arithmetic take longer."""
     more = SMS / (SMS - COMMUNICATION_SMS) - 1
     return sum(more * each.seconds for each in layer.operators if each.bound == "compute")
+
+
+def _stretch_of_kinds(half: PassTime) -> float:
+    """The same for mixers of several kinds, on average over the layers."""
+    layers = half.traffic.scenario.model.layers
+    return sum(len(kind.layers) * _stretch(kind.mixer) for kind in half.kinds) / layers
 
 
 def overlapped_seconds(whole: PassTime, half: MoeTimes) -> float | None:
@@ -151,7 +157,7 @@ def throughput(
     if pipeline is not None and chunked:
         return (of(1, pipeline.makespan, pipeline.makespan),)
     if pipeline is not None:
-        return (of(pipeline.start.shape[1], pipeline.makespan, alone),)
+        return (of(pipeline.micro_batches, pipeline.makespan, alone),)
     found = [of(1, alone, alone)]
     together = None if half is None else overlapped_seconds(whole, half)
     if together is not None:

@@ -6,13 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracer.timing.schedules.decode_pipeline import DecodePipeline
     from tracer.timing.schedules.dualpipe_clock import Schedule
     from tracer.timing.schedules.pipeline import Pipeline
@@ -25,17 +21,17 @@ if TYPE_CHECKING:
 class Timeline:
     """Slices as columns, in no order.
 
-    ``start`` and ``seconds``: [slices] float64; ``row``: [slices] int32, an index into ``rows``; ``kind``:
-    [slices] int16, an index into ``kinds``; ``labels``: one text a slice, or none at all.
+    ``start`` and ``seconds``: ``[slices]`` seconds; ``row`` and ``kind``: ``[slices]``, an index into
+    ``rows`` and into ``kinds``; ``labels``: one text a slice, or none at all.
     """
 
     title: str
     rows: tuple[str, ...]
     kinds: tuple[str, ...]
-    start: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-    row: NDArray[np.int32]
-    kind: NDArray[np.int16]
+    start: Sequence[float]
+    seconds: Sequence[float]
+    row: Sequence[int]
+    kind: Sequence[int]
     labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -52,7 +48,8 @@ class Timeline:
     @property
     def makespan(self) -> float:
         """End of the last slice in seconds; 0 without slices."""
-        return float((self.start + self.seconds).max()) if len(self) else 0.0
+        ends = (begin + spent for begin, spent in zip(self.start, self.seconds, strict=True))
+        return max(ends, default=0.0)
 
     def label(self, index: int) -> str:
         """Text of a slice: its label, else its kind."""
@@ -68,10 +65,10 @@ def from_slices(title: str, slices: Iterable[tuple[str, str, float, float, str]]
         title,
         rows,
         kinds,
-        np.array([start for *_, start, _, _ in table], dtype=np.float64),
-        np.array([seconds for *_, seconds, _ in table], dtype=np.float64),
-        np.array([rows.index(row) for row, *_ in table], dtype=np.int32),
-        np.array([kinds.index(kind) for _, kind, *_ in table], dtype=np.int16),
+        tuple(float(start) for *_, start, _, _ in table),
+        tuple(float(seconds) for *_, seconds, _ in table),
+        tuple(rows.index(row) for row, *_ in table),
+        tuple(kinds.index(kind) for _, kind, *_ in table),
         tuple(label for *_, label in table),
     )
 
@@ -95,41 +92,38 @@ def of_streams(placed: Sequence[Placed], title: str = "streams") -> Timeline:
 
 def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
     """One row per stage; kinds alternate over micro-batches; labels name those, and any chunks."""
-    chunks, batches = pipeline.start.shape
-    chunk, batch = np.divmod(np.arange(chunks * batches), batches)
-    stages, stage = pipeline.stages, np.array(pipeline.stage_of)[chunk]
-    several = chunks > stages
-    names = [f", chunk {number}" if several else "" for number in chunk.tolist()]
+    stages, chunks, batches = pipeline.stages, len(pipeline.stage_of), pipeline.micro_batches
+    places = [(chunk, batch) for chunk in range(chunks) for batch in range(batches)]
+    names = [f", chunk {chunk}" if chunks > stages else "" for chunk in range(chunks)]
     return Timeline(
         title,
         tuple(f"stage {number}" for number in range(stages)),
         ("even micro-batch", "odd micro-batch"),
-        pipeline.start.reshape(-1),
-        pipeline.seconds.reshape(-1),
-        stage.astype(np.int32),
-        (batch % 2).astype(np.int16),
-        tuple(f"micro-batch {number}{name}" for number, name in zip(batch.tolist(), names, strict=True)),
+        tuple(pipeline.start[chunk][batch] for chunk, batch in places),
+        tuple(pipeline.seconds[chunk][batch] for chunk, batch in places),
+        tuple(pipeline.stage_of[chunk] for chunk, _ in places),
+        tuple(batch % 2 for _, batch in places),
+        tuple(f"micro-batch {batch}{names[chunk]}" for chunk, batch in places),
     )
 
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
     """One row per stage; one kind a group of requests; labels name the chunk where stages have several."""
-    step, chunk, group = np.unravel_index(np.arange(pipeline.start.size), pipeline.start.shape)
-    stages, several = pipeline.stages, len(pipeline.stage_of) > pipeline.stages
-    stage, groups = np.array(pipeline.stage_of)[chunk], pipeline.groups
-    names = [f", chunk {number}" if several else "" for number in chunk.tolist()]
+    steps, chunks, groups = pipeline.shape
+    stages, several = pipeline.stages, chunks > pipeline.stages
+    names = [f", chunk {chunk}" if several else "" for chunk in range(chunks)]
+    places = [
+        (step, chunk, group) for step in range(steps) for chunk in range(chunks) for group in range(groups)
+    ]
     return Timeline(
         title,
         tuple(f"stage {number}" for number in range(stages)),
         tuple(f"group {number}" for number in range(groups)),
-        pipeline.start.reshape(-1),
-        np.full(pipeline.start.size, pipeline.cell_seconds),
-        stage.astype(np.int32),
-        group.astype(np.int16),
-        tuple(
-            f"group {g}, token {s}{name}"
-            for g, s, name in zip(group.tolist(), step.tolist(), names, strict=True)
-        ),
+        tuple(pipeline.start[step][chunk][group] for step, chunk, group in places),
+        (pipeline.cell_seconds,) * len(places),
+        tuple(pipeline.stage_of[chunk] for _, chunk, _ in places),
+        tuple(group for *_, group in places),
+        tuple(f"group {group}, token {step}{names[chunk]}" for step, chunk, group in places),
     )
 
 
@@ -144,7 +138,7 @@ def of_training(schedule: Schedule, title: str = "DualPipe") -> Timeline:
         schedule.start,
         schedule.seconds,
         schedule.stage,
-        schedule.kind.astype(np.int16),
+        schedule.kind,
     )
 
 

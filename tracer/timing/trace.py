@@ -11,8 +11,6 @@ import heapq
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from tracer.timing.timeline import Timeline
 
@@ -36,7 +34,7 @@ def trace_events(timeline: Timeline, pid: int) -> list[dict[str, Any]]:
     """Metadata and complete events of one timeline as process ``pid``; times in microseconds."""
     lanes = _lanes(timeline)
     threads = {
-        key: tid for tid, key in enumerate(sorted({(int(timeline.row[i]), n) for i, n in lanes.items()}), 1)
+        key: tid for tid, key in enumerate(sorted({(timeline.row[i], n) for i, n in lanes.items()}), 1)
     }
     events = [_metadata(pid, 0, "process_name", timeline.title)]
     for (row, lane), tid in threads.items():
@@ -49,10 +47,10 @@ def trace_events(timeline: Timeline, pid: int) -> list[dict[str, Any]]:
                 "name": timeline.label(i),
                 "cat": timeline.kinds[timeline.kind[i]],
                 "ph": "X",
-                "ts": float(timeline.start[i]) * _MICRO,
-                "dur": float(timeline.seconds[i]) * _MICRO,
+                "ts": timeline.start[i] * _MICRO,
+                "dur": timeline.seconds[i] * _MICRO,
                 "pid": pid,
-                "tid": threads[int(timeline.row[i]), lane],
+                "tid": threads[timeline.row[i], lane],
             }
         )
     return events
@@ -67,12 +65,12 @@ def _lanes(timeline: Timeline) -> dict[int, int]:
     lanes: dict[int, int] = {}
     free: dict[int, list[tuple[float, int]]] = {}
     idle: dict[int, list[int]] = {}
-    for i in np.lexsort((timeline.row, timeline.start)).tolist():
-        row, start = int(timeline.row[i]), float(timeline.start[i])
+    for i in sorted(range(len(timeline)), key=lambda each: (timeline.start[each], timeline.row[each])):
+        row, start = timeline.row[i], timeline.start[i]
         busy, spare = free.setdefault(row, []), idle.setdefault(row, [])
         while busy and busy[0][0] <= start:
             heapq.heappush(spare, heapq.heappop(busy)[1])
         lane = heapq.heappop(spare) if spare else len(busy)
-        heapq.heappush(busy, (start + float(timeline.seconds[i]), lane))
+        heapq.heappush(busy, (start + timeline.seconds[i], lane))
         lanes[i] = lane
     return lanes

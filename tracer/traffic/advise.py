@@ -177,7 +177,7 @@ def _fullness(scenario: Scenario) -> str:
     model, mesh = scenario.model, scenario.mesh
     tokens = tokens_per_replica(scenario) * mesh.dp / mesh.edp
     each = tokens * (model.top_k or 0) / (model.experts or 1)
-    return f"{tokens:,.0f} tokens share a set of experts: {each:,.4g} tokens an expert and layer"
+    return f"{tokens:,.0f} tokens share a set of experts: {each:,.4g} tokens per expert and layer"
 
 
 def _notes(choices: tuple[AdviceChoice, ...], wanted: str) -> list[str]:

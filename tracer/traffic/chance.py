@@ -23,7 +23,8 @@ class HitChance:
     p(e) = 1 - C(E-e, k)/C(E, k). With group-limited routing the token first keeps ``kept`` of ``groups``
     equal groups, then picks k experts of those alone: the mean of the same expression over all choices
     of groups, counted by how many experts of the set a choice keeps. Ids from ``experts`` on are shared
-    experts served as routed ones: every token picks them.
+    experts served as routed ones: every token picks them. ``zero`` experts without weights may be picked in
+    the place of others; with groups there are none.
 
     >>> HitChance(experts=32, top_k=2).of_count(16)
     0.7580645161290323
@@ -33,6 +34,7 @@ class HitChance:
     top_k: int
     groups: int = 1
     kept: int = 1
+    zero: int = 0
     _memo: dict[tuple[int, ...], float] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -40,7 +42,14 @@ class HitChance:
         """The chances of a model's router when every expert is as good as another."""
         experts, top_k = model.need("experts", WHY), model.need("top_k", WHY)
         groups, kept = model.expert_groups or 1, model.top_groups or 1
-        return cls(experts, top_k, groups, kept) if kept < groups else cls(experts, top_k)
+        limited = kept < groups
+        return cls(experts, top_k, groups, kept) if limited else cls(experts, top_k, zero=model.zero_experts)
+
+    @property
+    def mean_picks(self) -> float:
+        """Expected picks of a token that lead to an expert with weights: k where all have some."""
+        total = self.experts + self.zero
+        return self.top_k * self.experts / total if self.zero else self.top_k
 
     @property
     def limited(self) -> bool:
@@ -49,7 +58,8 @@ class HitChance:
 
     def of_count(self, count: int) -> float:
         """Chance that a token picks at least one of ``count`` experts, groups not limiting."""
-        return 1.0 - comb(self.experts - count, self.top_k) / comb(self.experts, self.top_k)
+        total = self.experts + self.zero
+        return 1.0 - comb(total - count, self.top_k) / comb(total, self.top_k)
 
     def of_set(self, experts: Iterable[int]) -> float:
         """Chance that a token picks at least one of these experts (ids, each once)."""
@@ -64,7 +74,7 @@ class HitChance:
     def picks_of(self, experts: Iterable[int]) -> float:
         """Expected picks of a token among these experts."""
         return exact_sum(
-            self.top_k / self.experts if expert < self.experts else 1.0 for expert in set(experts)
+            self.mean_picks / self.experts if expert < self.experts else 1.0 for expert in set(experts)
         )
 
     def _remembered(self, counts: tuple[int, ...]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.step import rows_words, tokens_per_replica
 from tracer.traffic.line import crossing_share, layers_by_stage
@@ -88,7 +89,7 @@ def compare_contracts(scenario: Scenario) -> Contracts:
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     copies = average_copies(scenario)
     model, mesh = scenario.model, scenario.mesh
-    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     group = mesh.dispatch_size
     row = model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
     all_rows = (group - 1) * rows * size
@@ -104,19 +105,19 @@ def compare_contracts(scenario: Scenario) -> Contracts:
         ),
         (
             "ep, every pick",
-            f"{copies.messages:.3g} copies a token, none saved (low latency)",
+            f"{copies.messages:.3g} copies per token, none saved (low latency)",
             picks * rows * size,
             copies.messages_ib * rows * size,
         ),
         (
-            "ep, one a GPU",
-            f"{copies.gpus:.3g} copies a token straight to distinct GPUs",
+            "ep, one per GPU",
+            f"{copies.gpus:.3g} copies per token straight to distinct GPUs",
             (copies.gpus - copies.gpus_ib) * rows * size,
             copies.gpus_ib * rows * size,
         ),
         (
-            "ep, one an island",
-            f"{copies.ib:.3g} copies a token over IB, relays forward over NVLink",
+            "ep, one per island",
+            f"{copies.ib:.3g} copies per token over IB, relays forward over NVLink",
             copies.nvlink * rows * size,
             copies.ib * rows * size,
         ),

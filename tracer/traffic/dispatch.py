@@ -10,24 +10,19 @@ whose positions are no multiple of the turns, or a single token, moves a little 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.display import exact_sum
 from tracer.errors import ConfigError
-from tracer.mesh.cluster import indices_of, nvlink_domains_of
+from tracer.mesh.axes import Axis
+from tracer.mesh.group_kinds import GroupKind, group_kinds
 from tracer.traffic.chance import HitChance
 from tracer.trip.hops.routes import tied_ep_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tracer.mesh.cluster import Int64s
     from tracer.scenario.placement import Placement
     from tracer.scenario.scenario import Scenario
 
@@ -83,52 +78,39 @@ def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     placement = scenario.placement_of(layer)
     stage = scenario.stage_of_layer(layer)
     chance = HitChance.of_model(scenario.model)
-    ranks = stage_groups(scenario, stage)
     if placement.has_replicas:
-        return _with_replicas(scenario, placement, stage, ranks, chance)
-    shapes = _shapes(scenario, ranks)
+        return _with_replicas(scenario, placement, stage, chance)
+    shapes = _shapes(scenario, stage)
     _check_work(sum(len(group.nvlink_domains) for group in shapes) * placement.experts)
     served = _Served([placement.ep_ranks_of(e) for e in range(placement.experts)], chance, most=1)
     total = NO_COPIES
     for group, times in shapes.items():
         for home in range(len(group.ep_ranks)):
             total += _home_copies(group, home, served).scaled(times)
-    return total.scaled(1 / ranks.size)
+    return total.scaled(1 / scenario.mesh.stage_size)
 
 
-def stage_groups(scenario: Scenario, stage: int) -> Int64s:
-    """Dispatch groups of one stage, ``[groups, etp·ep]`` ranks."""
-    groups = scenario.mesh.groups("dispatch").astype(np.int64)
-    found: Int64s = groups[scenario.mesh.coordinates_of(groups[:, 0])["pp"] == stage]
-    return found
+def dispatch_groups(scenario: Scenario, stage: int) -> Iterator[GroupKind]:
+    """One of the dispatch groups of each kind in a stage, with how many there are."""
+    return group_kinds(scenario.mesh, scenario.cluster, (Axis.ETP, Axis.EP), stage)
 
 
-def groups_alike(scenario: Scenario, ranks: Int64s) -> list[tuple[Int64s, int]]:
-    """One of the groups ``[groups, members]`` of each kind, with how many there are.
-
-    Groups are alike when one is the other moved along by whole NVLink domains.
-    """
-    nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
-    seen = np.concatenate([nvlink_domains - nvlink_domains[:, :1], indices, eps], axis=1).astype(np.int64)
-    kinds = [row.tobytes() for row in seen]
-    first: dict[bytes, int] = {}
-    for place, kind in enumerate(kinds):
-        first.setdefault(kind, place)
-    counts = Counter(kinds)
-    return [(ranks[place], counts[kind]) for kind, place in first.items()]
+def _group_of(scenario: Scenario, ranks: Sequence[int]) -> _Group:
+    """A group by its members, NVLink domains renumbered in order of appearance."""
+    cluster, numbers = scenario.cluster, dict[int, int]()
+    return _Group(
+        tuple(numbers.setdefault(cluster.nvlink_domain_of(rank), len(numbers)) for rank in ranks),
+        tuple(cluster.index_in_nvlink_domain(rank) for rank in ranks),
+        tuple(scenario.mesh.expert_coordinate(rank, Axis.EP) for rank in ranks),
+    )
 
 
-def _shapes(scenario: Scenario, ranks: Int64s) -> dict[_Group, int]:
-    """Groups that look alike (NVLink domains renumbered in order of appearance), with how many there are."""
+def _shapes(scenario: Scenario, stage: int) -> dict[_Group, int]:
+    """Dispatch groups of a stage that look alike, with how many there are."""
     shapes: dict[_Group, int] = {}
-    for row, times in groups_alike(scenario, ranks):
-        numbers: dict[int, int] = {}
-        nvlink_domains = nvlink_domains_of(scenario.cluster, row).tolist()
-        renamed = tuple(numbers.setdefault(nvlink_domain, len(numbers)) for nvlink_domain in nvlink_domains)
-        indices = tuple(indices_of(scenario.cluster, row).tolist())
-        group = _Group(renamed, indices, tuple(scenario.mesh.coordinates_of(row)["ep"].tolist()))
-        shapes[group] = shapes.get(group, 0) + times
+    for kind in dispatch_groups(scenario, stage):
+        group = _group_of(scenario, kind.ranks)
+        shapes[group] = shapes.get(group, 0) + kind.count
     _check_work(sum(len(group.nvlink_domains) ** 2 for group in shapes))
     return shapes
 
@@ -216,23 +198,19 @@ def _home_copies(group: _Group, home: int, served: _Served) -> DispatchCopies:
     return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
 
 
-def _with_replicas(
-    scenario: Scenario, placement: Placement, stage: int, ranks: Int64s, chance: HitChance
-) -> DispatchCopies:
+def _with_replicas(scenario: Scenario, placement: Placement, stage: int, chance: HitChance) -> DispatchCopies:
     """Average over homes, each with replicas of its own choice, and over token positions."""
-    nvlink_domains, indices = nvlink_domains_of(scenario.cluster, ranks), indices_of(scenario.cluster, ranks)
-    eps = scenario.mesh.coordinates_of(ranks)["ep"]
-    _check_work(ranks.size * (ranks.shape[1] + placement.experts))
-    most = max(1, POSITION_WORK // (ranks.size * ranks.shape[1]))
+    alike = list(dispatch_groups(scenario, stage))
+    members, ranks = scenario.mesh.dispatch_size, sum(len(kind.ranks) for kind in alike)
+    _check_work(ranks * (members + placement.experts))
+    most = max(1, POSITION_WORK // (ranks * members))
     total = NO_COPIES
-    for row in range(len(ranks)):
-        group = _Group(
-            tuple(nvlink_domains[row].tolist()), tuple(indices[row].tolist()), tuple(eps[row].tolist())
-        )
-        for home, source in enumerate(ranks[row].tolist()):
+    for kind in alike:
+        group = _group_of(scenario, kind.ranks)
+        for home, source in enumerate(kind.ranks):
             served = _Served(_ties(scenario, placement, stage, source), chance, most)
-            total += _home_copies(group, home, served)
-    return total.scaled(1 / ranks.size)
+            total += _home_copies(group, home, served).scaled(kind.count)
+    return total.scaled(1 / scenario.mesh.stage_size)
 
 
 def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> list[Sequence[int]]:
@@ -248,32 +226,28 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     placement, stage = scenario.placement_of(layer), scenario.stage_of_layer(layer)
     chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
-    ranks = stage_groups(scenario, stage)
-    alike = groups_alike(scenario, ranks)
-    each = max(RANK_WORK, ranks.shape[1], placement.experts if placement.has_replicas else 0)
-    check_sum(sum(len(row) for row, _ in alike), each)
+    alike = list(dispatch_groups(scenario, stage))
+    each = max(RANK_WORK, scenario.mesh.dispatch_size, placement.experts if placement.has_replicas else 0)
+    check_sum(sum(len(kind.ranks) for kind in alike), each)
     plain = (
         None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
     )
     messages = crossing = 0.0
-    for row, times in alike:
-        nvlink_domains, eps = (
-            nvlink_domains_of(scenario.cluster, row),
-            scenario.mesh.coordinates_of(row)["ep"],
-        )
-        for home, source in enumerate(row.tolist()):
-            by_ep = plain
-            if by_ep is None:
-                by_ep = _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
-            picks = by_ep[eps]
-            messages += times * float(picks.sum() - picks[home])
-            crossing += times * float(picks[nvlink_domains != nvlink_domains[home]].sum())
-    return messages / ranks.size, crossing / ranks.size
+    for kind in alike:
+        group = _group_of(scenario, kind.ranks)
+        for home, source in enumerate(kind.ranks):
+            by_ep = plain or _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
+            picks = [by_ep[ep] for ep in group.ep_ranks]
+            own = group.nvlink_domains[home]
+            away = (pick for pick, at in zip(picks, group.nvlink_domains, strict=True) if at != own)
+            messages += kind.count * (exact_sum(picks) - picks[home])
+            crossing += kind.count * exact_sum(away)
+    return messages / scenario.mesh.stage_size, crossing / scenario.mesh.stage_size
 
 
-def _by_ep(ties: list[Sequence[int]], shares: list[float], ep: int) -> NDArray[np.float64]:
+def _by_ep(ties: list[Sequence[int]], shares: list[float], ep: int) -> list[float]:
     """Expected picks by EP rank ``[ep]``, ties shared evenly."""
-    found = np.zeros(ep)
+    found = [0.0] * ep
     for tie, share in zip(ties, shares, strict=True):
         for rank in tie:
             found[rank] += share / len(tie)

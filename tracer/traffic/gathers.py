@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.memory.shard_units import UnitKind, shard_unit
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.scenario.sharding import shard_sizes
-from tracer.traffic.line import AxisTraffic, layers_by_stage, share_of_groups, shared_line
+from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, runs_of, shared_line
 from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
-    from tracer.mesh.cluster import Int64s
     from tracer.scenario.scenario import Scenario
 
 ENDS = "weight_gather_ends"
@@ -44,8 +43,8 @@ def gather_lines(scenario: Scenario) -> list[AxisTraffic]:
         shard_unit(scenario, first, UnitKind.EMBEDDING).gathered_bytes,
         shard_unit(scenario, last, UnitKind.HEAD).gathered_bytes,
     ]
-    share = share_of_groups(scenario, _dense_groups(scenario), every)
-    expert_share = share_of_groups(scenario, _expert_groups(scenario), moe) if expert else 0.0
+    share = _dense_share(scenario, every)
+    expert_share = _expert_share(scenario, moe) if expert else 0.0
     over_ib = dense * share + expert * expert_share
     each = (dense + expert) / model.layers
     mixed = over_ib / (dense + expert) if dense + expert else 0.0
@@ -74,21 +73,21 @@ def _line(
     )
 
 
-def _dense_groups(scenario: Scenario) -> Int64s:
-    """Shard groups of dense weights, ``[groups, shards]``: neighbours over (cp, dp), cp fastest."""
-    mesh = scenario.mesh
-    ranks = mesh.groups(("cp", "dp")).astype(np.int64)
-    at = mesh.coordinates_of(ranks)
-    order = np.argsort(at["dp"] * mesh.cp + at["cp"], axis=1, kind="stable")
-    size = shard_sizes(scenario.plan, mesh).dense
-    grouped: Int64s = np.take_along_axis(ranks, order, axis=1).reshape(-1, size)
-    return grouped
+def _dense_share(scenario: Scenario, layers: list[int]) -> float:
+    """Share of dense weights' pieces that cross; shard groups are neighbours over (cp, dp), cp fastest."""
+    mesh, size = scenario.mesh, shard_sizes(scenario.plan, scenario.mesh).dense
+
+    def cut(ranks: tuple[int, ...]) -> Iterator[Sequence[int]]:
+        """Shard groups of the ranks that have one TP slice."""
+        at = mesh.dense.coordinate
+        return runs_of(sorted(ranks, key=lambda rank: (at(rank, Axis.DP), at(rank, Axis.CP))), size)
+
+    return crossing_share(scenario, (Axis.CP, Axis.DP), layers, cut=cut)
 
 
-def _expert_groups(scenario: Scenario) -> Int64s:
-    """Shard groups of routed experts, ``[groups, shards]``: neighbours over edp."""
+def _expert_share(scenario: Scenario, layers: list[int]) -> float:
+    """The same for routed experts; shard groups are neighbours over edp."""
     if scenario.plan.contract is Contract.TP:
-        return _dense_groups(scenario)
+        return _dense_share(scenario, layers)
     size = shard_sizes(scenario.plan, scenario.mesh).experts
-    grouped: Int64s = scenario.mesh.groups("edp").astype(np.int64).reshape(-1, size)
-    return grouped
+    return crossing_share(scenario, (Axis.EDP,), layers, cut=lambda ranks: runs_of(ranks, size))

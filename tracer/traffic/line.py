@@ -5,18 +5,22 @@ Figures are averages over pipeline stages, which may hold different numbers of l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tracer.mesh.cluster import Tier, nvlink_domains_of, pair_crossing_share, ring_crossing_share
+from tracer.display import exact_sum
+from tracer.mesh.axes import Axis
+from tracer.mesh.cluster import Tier
+from tracer.mesh.group_kinds import group_kinds
 
 if TYPE_CHECKING:
     from tracer.mesh.cluster import Cluster
-    from tracer.mesh.grid import IntArray
     from tracer.scenario.scenario import Scenario
+
+    Cut = Callable[[tuple[int, ...]], Iterable[Sequence[int]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class AxisTraffic:
     ``elements`` and ``bytes`` follow the ``formula``; ``nvlink_*`` and ``ib_*`` are what its links
     really carry (for ``ep`` after de-duplication and without what stays home, so they do not add up to
     ``elements``). ``times`` says how often one forward pass through all stages does it: layers, or stage
-    boundaries. Seconds are bytes over the link's rate; the two tiers overlap, so ``seconds`` is the longer.
+    boundaries; ``layers`` names them where not all layers of the model have the line. Seconds are bytes
+    over the link's rate; the two tiers overlap, so ``seconds`` is the longer.
     """
 
     axis: str
@@ -43,6 +48,7 @@ class AxisTraffic:
     ib_bytes: float
     nvlink_seconds: float
     ib_seconds: float
+    layers: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -171,21 +177,58 @@ def layers_by_stage(scenario: Scenario, counted: Callable[[int], bool] = lambda 
     return [sum(counted(layer) for run in runs for layer in run) for runs in scenario.stage_runs]
 
 
-def crossing_share(scenario: Scenario, axis: str, weights: list[int], *, ring: bool = False) -> float:
-    """Share of an axis's messages that cross NVLink domains, stages weighted by ``weights``.
+def runs_of(ranks: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Ranks in runs of ``size``.
 
-    ``axis`` is tp, cp or dispatch; every ordered pair of a group alike, or with ``ring`` the links of a
-    ring.
+    >>> list(runs_of((0, 1, 2, 3), 2))
+    [(0, 1), (2, 3)]
     """
-    return share_of_groups(scenario, scenario.mesh.groups(axis), weights, ring=ring) if sum(weights) else 0.0
+    return (ranks[first : first + size] for first in range(0, len(ranks), size))
 
 
-def share_of_groups(scenario: Scenario, groups: IntArray, weights: list[int], *, ring: bool = False) -> float:
-    """The same for any groups, ``[groups, members]`` ranks, each within a stage."""
-    stages = scenario.mesh.coordinates_of(groups[:, 0])["pp"]
-    nvlink_domains = nvlink_domains_of(scenario.cluster, groups)
-    measure = ring_crossing_share if ring else pair_crossing_share
-    shares = [
-        measure(nvlink_domains[stages == stage]) if weight else 0.0 for stage, weight in enumerate(weights)
-    ]
-    return float(np.average(shares, weights=weights))
+def crossing_share(
+    scenario: Scenario,
+    axes: tuple[Axis, ...],
+    weights: list[int],
+    *,
+    ring: bool = False,
+    cut: Cut | None = None,
+) -> float:
+    """Share of the messages of some groups that cross NVLink domains, stages weighted by ``weights``.
+
+    ``axes`` name the groups, each within a stage; ``cut`` makes smaller ones of a group. Every ordered pair
+    of a group counts alike, or with ``ring`` the links of a ring.
+    """
+    if not sum(weights):
+        return 0.0
+    mesh, cluster = scenario.mesh, scenario.cluster
+    known: dict[int, float] = {}
+    shares = []
+    for stage, weight in enumerate(weights):
+        start = mesh.rank_in_stage(stage, 0)
+        # Stages that begin at the same place of a domain are alike.
+        key = start % cluster.gpus_per_nvlink_domain if cluster.placement is None else stage
+        if weight and key not in known:
+            known[key] = _stage_share(scenario, axes, stage, ring, cut)
+        shares.append(known[key] * weight if weight else 0.0)
+    return exact_sum(shares) / sum(weights)
+
+
+def _stage_share(
+    scenario: Scenario, axes: tuple[Axis, ...], stage: int, ring: bool, cut: Cut | None
+) -> float:
+    """The share of one stage."""
+    cluster, same, messages = scenario.cluster, 0, 0
+    for kind in group_kinds(scenario.mesh, cluster, axes, stage):
+        for group in (kind.ranks,) if cut is None else cut(kind.ranks):
+            domains = [cluster.nvlink_domain_of(rank) for rank in group]
+            members = len(domains)
+            if members == 1:
+                continue
+            if ring:
+                near = sum(here == there for here, there in pairwise([*domains, domains[0]]))
+            else:
+                near = sum(count * (count - 1) for count in Counter(domains).values())
+            same += near * kind.count
+            messages += (members if ring else members * (members - 1)) * kind.count
+    return (messages - same) / messages if messages else 0.0

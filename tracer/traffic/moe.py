@@ -6,20 +6,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
 from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.scenario.step import bytes_per_expert
+from tracer.traffic.chance import HitChance
 from tracer.traffic.dispatch import (
     NO_COPIES,
     RANK_WORK,
     DispatchCopies,
     check_sum,
+    dispatch_groups,
     expected_copies,
     expected_messages,
-    groups_alike,
-    stage_groups,
 )
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, shared_line, split_line
 from tracer.trip.hop import HopKind, Part, Where
@@ -42,7 +43,7 @@ class RowBytes:
     @classmethod
     def of(cls, scenario: Scenario) -> RowBytes:
         """Row sizes in the declared dtypes; a low-latency FP8 message has its header."""
-        hidden = scenario.model.need("hidden", "size a row")
+        hidden = scenario.model.expert_row
         low = scenario.plan.dispatch is DispatchMode.LOW_LATENCY and scenario.plan.contract is Contract.EP
         size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low)
         return cls(size, hidden * BYTES[scenario.dtype.combine])
@@ -112,7 +113,7 @@ def _distinct_layers(scenario: Scenario) -> dict[int, float]:
 
 def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, etp = scenario.model, scenario.mesh.etp
-    hidden, top_k = model.need("hidden", "size a row"), model.need("top_k", "count picks")
+    hidden, top_k = model.expert_row, HitChance.of_model(model).mean_picks
     top_k += len(scenario.always_picked)
     if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
         messages, ib = average_messages(scenario)
@@ -123,7 +124,7 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = rows_text(scenario, tokens)
     over_ib = f"2·{_ib_text(scenario)}·{formula}·d{_turns(scenario)}"
-    factor, factor_numbers = ("k·etp", f"{top_k}·{etp}") if etp > 1 else ("k", f"{top_k}")
+    factor, factor_numbers = ("k·etp", f"{top_k:g}·{etp}") if etp > 1 else ("k", f"{top_k:g}")
     return split_line(
         scenario.cluster,
         "ep",
@@ -152,9 +153,9 @@ def _ib_text(scenario: Scenario) -> str:
 
 def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     model, mesh = scenario.model, scenario.mesh
-    hidden = model.need("hidden", "size a row")
+    hidden = model.expert_row
     peers = mesh.dispatch_size - 1
-    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
     formula, numbers = rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
@@ -176,14 +177,13 @@ def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     nvlink = ib = 0.0
     for layer, share in _distinct_layers(scenario).items():
         stage = scenario.stage_of_layer(layer)
-        groups = stage_groups(scenario, stage)
-        alike = groups_alike(scenario, groups)
+        alike = list(dispatch_groups(scenario, stage))
         each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
-        check_sum(sum(len(group) for group, _ in alike), each)
-        for group, times in alike:
-            for rank in group.tolist():
+        check_sum(sum(len(kind.ranks) for kind in alike), each)
+        for kind in alike:
+            for rank in kind.ranks:
                 for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                    part = transfer.bytes * times * share / groups.size
+                    part = transfer.bytes * kind.count * share / scenario.mesh.stage_size
                     nvlink, ib = (nvlink, ib + part) if transfer.tier is Tier.IB else (nvlink + part, ib)
     return nvlink, ib
 

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
-from tracer.traffic.line import (
-    AxisTraffic,
-    crossing_share,
-    layers_by_stage,
-    share_of_groups,
-    shared_line,
-    split_line,
-)
+from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, shared_line, split_line
 from tracer.traffic.moe import average_messages, dispatched_rows, rows_text
 from tracer.trip.hop import HopKind
 from tracer.trip.hops.routing import COUNT_BYTES
@@ -49,7 +43,7 @@ def _reduce_line(scenario: Scenario) -> AxisTraffic:
         str(HopKind.COUNTS_REDUCE),
         elements=elements,
         size=elements * COUNT_BYTES,
-        ib_share=share_of_groups(scenario, mesh.groups(("tp", "cp")), moe),
+        ib_share=crossing_share(scenario, (Axis.TP, Axis.CP), moe),
         formula="2·(tp·cp-1)/(tp·cp)·E counts, once a layer, whatever T",
         numbers=f"2·{ranks - 1}/{ranks}·{experts}",
         times=model.moe_layers,
@@ -60,7 +54,7 @@ def _gather_line(scenario: Scenario) -> AxisTraffic:
     """Each rank's counts to every other of its dispatch group."""
     model, peers = scenario.model, scenario.mesh.dispatch_size - 1
     experts = model.need("experts", "count rows per expert")
-    share = crossing_share(scenario, "dispatch", layers_by_stage(scenario, model.is_moe))
+    share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     return shared_line(
         scenario.cluster,
         "ep",

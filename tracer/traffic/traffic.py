@@ -7,12 +7,14 @@ counting rules; each agrees with a census, and with the sum of all tokens' trips
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum, format_bytes, format_seconds, left, text_table
-from tracer.mesh.cluster import nvlink_domains_of
+from tracer.mesh.axes import Axis
+from tracer.mesh.group_kinds import place_kinds
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract, Embedding, SharedTp, Sp, TpAlgo
 from tracer.scenario.step import mesh_line, pass_words, rows_words, tokens_per_replica
@@ -21,7 +23,9 @@ from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
 from tracer.traffic.routing import routing_lines
-from tracer.trip.kinds import not_modelled
+from tracer.trip.hop import Part
+from tracer.trip.hops.moves import row_elements
+from tracer.trip.kinds import has_ffn, mixes_tokens, not_modelled
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -60,7 +64,7 @@ class CommVolume:
 
     def ratio_to_tp(self, line: AxisTraffic) -> float | None:
         """A line's time over TP's in attention; None without TP traffic."""
-        base = self.axis("tp")
+        base = self.axis(Axis.TP)
         return None if base is None or base.seconds == 0 else line.seconds / base.seconds
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,10 +129,10 @@ def comm_volume(scenario: Scenario) -> CommVolume:
 def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
     """TP's sums and gathers: attention, then whatever else is split over it."""
     model, plan = scenario.model, scenario.plan
-    every = layers_by_stage(scenario)
+    mixing = layers_by_stage(scenario, lambda layer: mixes_tokens(model, layer))
     moe = layers_by_stage(scenario, model.is_moe)
-    dense = [count - routed for count, routed in zip(every, moe, strict=True)]
-    lines = [_tp_line(scenario, tokens, "attention", every, 2)]
+    dense = layers_by_stage(scenario, lambda layer: has_ffn(model, layer) and not model.is_moe(layer))
+    lines = [_tp_line(scenario, tokens, "attention", mixing, 2)] if sum(mixing) else []
     if sum(dense) and scenario.dense_tp > 1:
         lines.append(_tp_line(scenario, tokens, "ffn", dense, 2))
     if sum(moe) and plan.shared_tp is SharedTp.OWN and model.shared_experts:
@@ -146,7 +150,7 @@ def _tp_lines(scenario: Scenario, tokens: int) -> list[AxisTraffic]:
 def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], collectives: int) -> AxisTraffic:
     """All-gather and reduce-scatter of T/cp rows (2 collectives), or one of the two; layers by stage."""
     tp, cp = scenario.mesh.tp, scenario.mesh.cp
-    hidden = scenario.model.need("hidden", "size a row")
+    hidden = row_elements(scenario, Part.MOE if part == "moe" else None)
     lead = f"{collectives}·" if collectives > 1 else ""
     return plain_line(
         scenario.cluster,
@@ -154,7 +158,7 @@ def _tp_line(scenario: Scenario, tokens: int, part: str, layers: list[int], coll
         part,
         elements=collectives * (tp - 1) * tokens * hidden / (tp * cp),
         element_bytes=_tp_bytes(scenario, collectives),
-        ib_share=crossing_share(scenario, "tp", layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
+        ib_share=crossing_share(scenario, (Axis.TP,), layers, ring=scenario.plan.tp_algo is TpAlgo.RING),
         formula=f"{lead}(tp-1)/tp·(T/cp)·d",
         numbers=f"{lead}{tp - 1}/{tp}·({tokens}/{cp})·{hidden}",
         times=sum(layers),
@@ -181,20 +185,30 @@ def _pp_line(scenario: Scenario, tokens: int, sends: list[tuple[int, int]]) -> A
     hidden = scenario.model.need("hidden", "size a row")
     split = scenario.plan.sp is Sp.MEGATRON
     parts = cp * (mesh.tp if split else 1)
-    chain = nvlink_domains_of(scenario.cluster, mesh.groups("pp"))
-    senders, takers = zip(*sends, strict=True)
     return plain_line(
         scenario.cluster,
         "pp",
         "pipeline",
         elements=tokens * hidden / parts,
         element_bytes=BYTES[scenario.dtype.activations],
-        ib_share=float((chain[:, list(takers)] != chain[:, list(senders)]).mean()),
+        ib_share=_sends_over_ib(scenario, sends),
         formula="(T/(cp·tp))·d per stage boundary" if split else "(T/cp)·d per stage boundary",
         numbers=f"({tokens}/{parts})·{hidden}",
         times=len(sends),
         per="stage boundary",
     )
+
+
+def _sends_over_ib(scenario: Scenario, sends: list[tuple[int, int]]) -> float:
+    """Share of the sends between stages, each GPU's alike, that cross NVLink domains."""
+    mesh, domain_of = scenario.mesh, scenario.cluster.nvlink_domain_of
+    pairs, crossing = Counter(sends), 0
+    for place, count in place_kinds(mesh, scenario.cluster).items():
+        domains = [domain_of(mesh.rank_in_stage(stage, place)) for stage in range(mesh.stages)]
+        crossing += count * sum(
+            times for (here, there), times in pairs.items() if domains[here] != domains[there]
+        )
+    return crossing / (mesh.stage_size * len(sends))
 
 
 HEADINGS = ("axis", "part", "per", "elements", "of Td", "bytes", "NVLink", "IB", "time", "x TP", "formula")
@@ -236,19 +250,8 @@ def traffic_footer(traffic: CommVolume) -> list[str]:
         f"Assumes {ASSUMES}.",
         f"One {step}, averaged over all GPUs: {nvlink} on NVLink, {ib} over IB, "
         f"{format_seconds(traffic.seconds_per_pass)} when hops follow one another.",
-        *(f"Not modelled: {text}." for text in _not_modelled(traffic.scenario)),
+        *(f"Not modelled: {text}." for text in not_modelled(traffic.scenario)),
     ]
-
-
-def _not_modelled(scenario: Scenario) -> list[str]:
-    """What the closed forms take no account of in layers of several kinds."""
-    found = not_modelled(scenario)
-    kinds = [kind for kind, _ in scenario.model.kinds()] if scenario.model.layer_kinds else []
-    if scenario.mesh.tp > 1 and any(kind.attention is None or kind.feed_forward is None for kind in kinds):
-        found.append("layers without attention or without an FFN: each is taken to have both")
-    if scenario.mesh.cp > 1 and len({kind.attention for kind in kinds}) > 1:
-        found.append("attention of several kinds: K/V of every layer is taken as the main kind's")
-    return found
 
 
 def traffic_text(traffic: CommVolume) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, nearest
+from tracer.mesh.axes import Axis
 from tracer.trip.hop import Hop, HopKind, Part, Role, Where
 from tracer.trip.hops.routes import expert_messages
 
@@ -63,7 +64,7 @@ def trip_facts(trip: Trip) -> dict[str, int | str]:
         "home": scenario.home,
         **_numbered(
             "home",
-            (mesh.moved(scenario.home, "pp", stage) for stage in named),
+            (mesh.moved(scenario.home, Axis.PP, stage) for stage in named),
         ),
         **{name: value for name, value in trip.log.to_dict().items() if isinstance(value, int)},
     }
@@ -96,7 +97,7 @@ def _experts(trip: Trip) -> dict[str, int]:
     if hop is None:
         return {}
     scenario = trip.scenario
-    home = scenario.mesh.moved(scenario.home, "pp", hop.stage)
+    home = scenario.mesh.moved(scenario.home, Axis.PP, hop.stage)
     picks = scenario.layer_picks()[hop.layer]
     where = Where(hop.layer, hop.stage, scenario.position, home, Part.MOE, picks)
     messages = expert_messages(scenario, where, home)

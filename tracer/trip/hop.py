@@ -49,6 +49,7 @@ class HopKind(StrEnum):
     PARTIALS_RETURN = "partials_return", "cp", "cp", "O", "Return partial outputs"
     HEADS_SCATTER = "heads_scatter", "cp", "cp", "HS", "Scatter heads"
     HEADS_GATHER = "heads_gather", "cp", "cp", "HG", "Gather heads"
+    STATE_PASS = "state_pass", "cp", "cp", "SP", "Hand the state on"
     KV_TRANSFER = "kv_transfer", None, "cp", "KT", "Move K/V between pools"
     WEIGHT_PULL = "weight_pull", "ep", "ep", "W", "Pull experts' weights"
     WEIGHT_GATHER = "weight_gather", None, "rest", "WG", "Gather weights"
@@ -67,6 +68,7 @@ class Role(StrEnum):
     LOGITS = "logits"
     QUERY = "query"
     OUTPUT = "output"
+    STATE = "state"
     WEIGHTS = "weights"
     METADATA = "metadata"
 
@@ -124,6 +126,20 @@ class Where:
     to_stage: int = 0
 
 
+class HopSum(NamedTuple):
+    """What one hop adds to a tally and to a log; pulled weights touch and cross nothing."""
+
+    touched: set[int]
+    crossings: int
+    nvlink_bytes: int
+    ib_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes over both tiers."""
+        return self.nvlink_bytes + self.ib_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
     """One hop: its kind, axis, place, and the transfers it makes, in order.
@@ -173,9 +189,14 @@ class Hop:
     @property
     def crossings(self) -> int:
         """Transfers between NVLink domains; pulled weights are tallied apart."""
-        if self.kind in WEIGHT_KINDS:
-            return 0
-        return [transfer.tier for transfer in self.transfers].count(Tier.IB)
+        return self.sum().crossings
+
+    def sum(self) -> HopSum:
+        """What the hop adds to the counts of a trip."""
+        over_ib = [transfer.bytes for transfer in self.transfers if transfer.tier is Tier.IB]
+        crossings = 0 if self.kind in WEIGHT_KINDS else len(over_ib)
+        ib_bytes = sum(over_ib)
+        return HopSum(self.touched, crossings, self.bytes - ib_bytes, ib_bytes)
 
     @property
     def touched(self) -> set[int]:

@@ -8,19 +8,19 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, DecodeAttention, Embedding, SharedTp, Sp
 from tracer.scenario.sharding import shard_sizes
 from tracer.trip import hops
 from tracer.trip.hop import Hop, Part, Where
 from tracer.trip.hops.cp import attention_way
-from tracer.trip.kinds import has_ffn, has_kv, mixes_tokens
+from tracer.trip.kinds import Meeting, has_ffn, has_kv, head_parts_at, last_writer, meeting_at, mixes_tokens
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
     HopBuilder = Callable[[Scenario, Where], Hop]
     Stop = tuple[HopBuilder, Where]
-    Meeting = Callable[[Scenario, Where], Iterator[Stop]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,17 @@ def prefill(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
 
     They are the scenario's token's, or another rider's of the same deployment.
     """
-    return _trip(scenario, rider, _exchange_kv)
+    return _trip(scenario, rider)
 
 
 def decode(scenario: Scenario, rider: Rider | None = None) -> Iterator[Stop]:
     """Stops of one new token through one decode step (counting rules, section 6)."""
-    return _trip(scenario, rider, _reach_kv)
+    return _trip(scenario, rider)
 
 
-def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[Stop]:
-    """From landing to the LM head; ``meet`` are the hops that bring queries and K/V together."""
-    model = scenario.model
+def _trip(scenario: Scenario, rider: Rider | None) -> Iterator[Stop]:
+    """From landing to the LM head."""
+    model, last = scenario.model, last_writer(scenario.model)
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
@@ -72,19 +72,21 @@ def _trip(scenario: Scenario, rider: Rider | None, meet: Meeting) -> Iterator[St
     ends = [chunk.stage for chunk in scenario.chunks[1:]]
     for chunk, onward in zip_longest(scenario.chunks, ends):
         stage = chunk.stage
-        home = scenario.mesh.moved(rider.home, "pp", stage)
+        home = scenario.mesh.moved(rider.home, Axis.PP, stage)
         for layer in chunk.layers:
             where = Where(layer, stage, rider.position, home, Part.ATTENTION, rider.picks.get(layer, ()))
-            after_kv = where if layer < model.layers else _after_kv(scenario, rider, where)
+            if layer > last:
+                where = _after_kv(scenario, rider, where)
+            after_kv = where if layer < last else _after_kv(scenario, rider, where)
             yield from _gathered(scenario, where)
             if mixes_tokens(model, layer):
-                yield from _attention(scenario, where, after_kv, meet)
+                yield from _attention(scenario, where, after_kv)
             if has_ffn(model, layer):
                 yield from _feed_forward(scenario, after_kv)
         if onward not in (None, stage):
             done = chunk.layers.stop - 1
             where = Where(done, stage, rider.position, home, Part.PIPELINE, to_stage=onward)
-            yield hops.pp_send, where if done < model.layers else _after_kv(scenario, rider, where)
+            yield hops.pp_send, where if done < last else _after_kv(scenario, rider, where)
     yield from _lm_head(scenario, rider)
 
 
@@ -110,7 +112,7 @@ def _sum(scenario: Scenario) -> HopBuilder:
 
 
 def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
-    """Dead work: once the last layer's K/V is written, only T-1's row is still read."""
+    """Dead work: once the last K/V (or state) is written, only T-1's row is still read."""
     return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
 
 
@@ -122,34 +124,32 @@ def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
         yield _sum(scenario), where
 
 
-def _exchange_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    """K/V to the queries, or heads to the ranks that compute them and back; both under hierarchical CP."""
-    cp = scenario.mesh.cp
-    parts = scenario.plan.head_parts(cp)
-    if parts > 1:
-        yield hops.heads_scatter, where
-    if cp > parts:
-        yield hops.kv_exchange, where
-
-
-def _reach_kv(scenario: Scenario, where: Where) -> Iterator[Stop]:
-    """The token's own K/V is written first; then its query reaches all that is kept elsewhere."""
-    if scenario.plan.head_parts(scenario.mesh.cp) > 1 or attention_way(scenario) is DecodeAttention.PASS_KV:
-        yield from _exchange_kv(scenario, where)
-    elif scenario.mesh.cp * scenario.plan.dcp > 1:
-        yield hops.query_send, where
-        yield hops.partials_return, where
-
-
-def _attention(scenario: Scenario, where: Where, after_kv: Where, meet: Meeting) -> Iterator[Stop]:
+def _attention(scenario: Scenario, where: Where, after_kv: Where) -> Iterator[Stop]:
     if _tp(scenario) > 1 and _split_tokens(scenario):
         yield hops.all_gather, where
-    if has_kv(scenario.model, where.layer):
-        yield from meet(scenario, where)
-        if scenario.plan.head_parts(scenario.mesh.cp) > 1:
-            yield hops.heads_gather, after_kv
+    yield from _meet(scenario, where, after_kv)
     if _tp(scenario) > 1:
         yield _sum(scenario), after_kv
+
+
+def _meet(scenario: Scenario, where: Where, after_kv: Where) -> Iterator[Stop]:
+    """What brings the layer's tokens together over CP: K/V, queries, heads or a state."""
+    way = attention_way(scenario) if scenario.decodes else DecodeAttention.PASS_KV
+    found = meeting_at(scenario, where.layer, way)
+    if found is Meeting.STATE:
+        yield hops.state_pass, where
+    elif found is Meeting.HEADS:
+        yield hops.heads_scatter, where
+        parts = head_parts_at(scenario, where.layer)
+        if scenario.mesh.cp > parts and has_kv(scenario.model, where.layer):
+            yield hops.kv_exchange, where
+        yield hops.heads_gather, after_kv
+    elif found is Meeting.KV:
+        yield hops.kv_exchange, where
+    elif found is Meeting.QUERY:
+        # The token's own K/V is written first; then its query reaches all that is kept elsewhere.
+        yield hops.query_send, where
+        yield hops.partials_return, where
 
 
 def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -203,7 +203,7 @@ def _lm_head(scenario: Scenario, rider: Rider) -> Iterator[Stop]:
     if not rider.to_head:
         return
     stage = scenario.head_stage
-    home = scenario.mesh.moved(rider.home, "pp", stage)
+    home = scenario.mesh.moved(rider.home, Axis.PP, stage)
     where = Where(scenario.model.layers, stage, rider.position, home, Part.HEAD)
     yield from _gathered(scenario, where)
     if _tp(scenario) > 1:

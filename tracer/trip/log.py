@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds, left, right, text_table
 from tracer.memory.kv import kv_tps
+from tracer.memory.kv_bytes import sequence_bytes
+from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES
 from tracer.scenario.placement import doubled_text
 from tracer.scenario.plan import DecodeAttention
@@ -56,12 +58,23 @@ def _attention(scenario: Scenario) -> list[str]:
         why = sharded if scenario.plan.dcp > 1 else f"{pass_rule(scenario)} (arXiv 2411.01783)"
         notes.append(f"decode attention is {word}: {why}")
     if way is DecodeAttention.PASS_KV:
-        each = kv_elements(scenario) * BYTES[scenario.dtype.kv] * scenario.mesh.tp
         notes.append(
             f"K/V of the {scenario.position:,} positions before this one goes to the other {cp - 1} CP ranks "
-            f"too: {each * scenario.position * (cp - 1):,} bytes a layer, not counted here"
+            f"too: {_earlier_kv(scenario) * (cp - 1):,} bytes {_per(scenario)}, not counted here"
         )
     return notes
+
+
+def _earlier_kv(scenario: Scenario) -> int:
+    """Bytes of the K/V before the token on all TP ranks: of a layer, or of all where they are not alike."""
+    model, tp = scenario.model, scenario.mesh.tp
+    if not model.layer_kinds:
+        return kv_elements(scenario) * BYTES[scenario.dtype.kv] * tp * scenario.position
+    return sequence_bytes(model, scenario.position, scenario.dtype.kv, tp) * tp
+
+
+def _per(scenario: Scenario) -> str:
+    return "over all layers" if scenario.model.layer_kinds else "per layer"
 
 
 _MAX_TRANSFERS, _MAX_TOKENS, _MAX_LINKS = 6, 24, 3
@@ -308,7 +321,7 @@ def _few(tokens: Sequence[int]) -> str:
 def _busiest_lines(trips: Trips) -> list[str]:
     lines = []
     for load in trips.links[:_MAX_LINKS]:
-        arrow = "⇒" if load.tier == "ib" else "→"
+        arrow = "⇒" if load.tier == Tier.IB else "→"
         moved = f"{format_bytes(load.bytes)} in {load.transfers} transfers"
         lines.append(f"busy link: {load.src}{arrow}{load.dst}, {moved} of tokens {_few(load.tokens)}")
     for port in trips.ports[:1]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
-from tracer.trip.hop import WEIGHT_KINDS, Hop, Part
+from tracer.trip.hop import WEIGHT_KINDS, Hop, HopSum, Part
 from tracer.trip.hops import SAME_IN_EVERY_LAYER, combine, dispatch
 from tracer.trip.itinerary import check_length, itinerary
+from tracer.trip.kinds import kind_at
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -94,7 +95,7 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
     Raises:
         ConfigError: when the scenario lacks what a hop needs.
     """
-    made: dict[tuple[object, int, Part], Hop] = {}
+    made: dict[tuple[object, int, Part, int], Hop] = {}
     routes: dict[int, list[Route]] = {}
     for build, where in itinerary(scenario):
         if build is dispatch:
@@ -107,8 +108,9 @@ def iterate_hops(scenario: Scenario) -> Iterator[Hop]:
         if build not in SAME_IN_EVERY_LAYER:
             yield build(scenario, where)
             continue
-        # Such a hop moves the same bytes between the same ranks in each layer of a stage: it is built once.
-        key = (build, where.home, where.part)
+        # Such a hop moves the same bytes between the same ranks in each layer of a kind in a stage: it is
+        # built once. Kinds are compared by identity: equal ones of a spec are one object.
+        key = (build, where.home, where.part, id(kind_at(scenario.model, max(1, where.layer))))
         hop = made.get(key)
         if hop is None:
             hop = made[key] = build(scenario, where)
@@ -131,20 +133,6 @@ def take_trip(scenario: Scenario) -> Trip:
     )
 
 
-class HopSum(NamedTuple):
-    """What one hop adds to a tally and to a log; pulled weights touch and cross nothing."""
-
-    touched: set[int]
-    crossings: int
-    nvlink_bytes: int
-    ib_bytes: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes over both tiers."""
-        return self.nvlink_bytes + self.ib_bytes
-
-
 Sums = dict[int, HopSum]
 
 
@@ -155,10 +143,7 @@ def sum_of(hop: Hop, sums: Sums) -> HopSum:
     """
     found = sums.get(id(hop.transfers))
     if found is None or not hop.transfers:
-        over_ib = [transfer.bytes for transfer in hop.transfers if transfer.tier is Tier.IB]
-        crossings = 0 if hop.kind in WEIGHT_KINDS else len(over_ib)
-        ib_bytes = sum(over_ib)
-        found = sums[id(hop.transfers)] = HopSum(hop.touched, crossings, hop.bytes - ib_bytes, ib_bytes)
+        found = sums[id(hop.transfers)] = hop.sum()
     return found
 
 

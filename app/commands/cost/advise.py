@@ -41,7 +41,7 @@ def advise_command(scenario: Scenario, objective: str, as_json: bool) -> None:
         "NVLink",
         "IB",
         "comm. time",
-        "tokens an expert",
+        "tokens per expert",
         "FLOP a GPU, a prompt",
         "weights a GPU",
     )

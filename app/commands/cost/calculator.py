@@ -17,10 +17,10 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "m
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def read_bytes(text: str) -> int:
+def bytes_typed(text: str) -> int:
     """A number of bytes with a unit: 512, 64KiB, 1MiB, 2GB.
 
-    >>> read_bytes("1MiB"), read_bytes("2 kB"), read_bytes("512")
+    >>> bytes_typed("1MiB"), bytes_typed("2 kB"), bytes_typed("512")
     (1048576, 2000, 512)
 
     Raises:
@@ -113,7 +113,7 @@ def collective_command(kind: str, nbytes: str, **given: Any) -> Estimate:
     """
     from tracer.timing.estimate import collective
 
-    return collective(kind=kind, nbytes=read_bytes(nbytes), **given)
+    return collective(kind=kind, nbytes=bytes_typed(nbytes), **given)
 
 
 @_calculator(

@@ -91,25 +91,15 @@ def time_command(
         moe_times=None if moe_times is None else _moe_times(moe_times),
         rates=rates,
     )
+    stream = None if decode is None else _stream(scenario, decode, hardware)
     if trace is not None:
         from app.exports.files import write_whole
 
         write_whole(trace, trace_text(report))
-    stream = None if decode is None else _stream(scenario, decode, hardware)
     if as_json:
         _print_json(report, published, stream)
-        return
-    click.echo(str(report))
-    if stream is not None:
-        click.echo(f"K/V to the decode pool: {stream}")
-    if published:
-        from tracer.proof.published.all import all_comparisons, summary
-        from tracer.proof.published.weights_text import weights_text
-
-        tables = all_comparisons()
-        click.echo("\n" + "\n\n".join(str(each) for each in tables))
-        click.echo("\n" + summary(tables))
-        click.echo("\n" + weights_text())
+    else:
+        _print_text(report, published, stream)
 
 
 def _profile(scenario: Scenario, named: str) -> str | Profile:
@@ -147,6 +137,21 @@ def _stream(scenario: Scenario, decode: str, hardware: str | None) -> KvStream:
     from tracer.serving.kv_stream import kv_stream
 
     return kv_stream(kv_handover_of(scenario, load_scenario(decode), whole=True), hardware)
+
+
+def _print_text(report: TimeReport, published: bool, stream: KvStream | None) -> None:
+    """The report, then what was asked beside it."""
+    click.echo(str(report))
+    if stream is not None:
+        click.echo(f"K/V to the decode pool: {stream}")
+    if published:
+        from tracer.proof.published.all import all_comparisons, summary
+        from tracer.proof.published.weights_text import weights_text
+
+        tables = all_comparisons()
+        click.echo("\n" + "\n\n".join(str(each) for each in tables))
+        click.echo("\n" + summary(tables))
+        click.echo("\n" + weights_text())
 
 
 def _print_json(report: TimeReport, published: bool, stream: KvStream | None) -> None:

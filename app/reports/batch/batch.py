@@ -9,7 +9,7 @@ import numpy as np
 from app.query.address import scenario_of
 from app.reports.batch.balance import balance_blocks
 from app.reports.batch.permutation import permutation_blocks
-from app.reports.batch.picks import AT_ONCE, Asked, sent_picks
+from app.reports.batch.picks import AT_ONCE, AskedPicks, sent_picks
 from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
 from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
@@ -47,7 +47,7 @@ def batch_report(
     Raises:
         ConfigError: for what is wrong with the scenario or a number, or when numba is not installed.
     """
-    scenario, asked = scenario_of(query), Asked.of(query)
+    scenario, asked = scenario_of(query), AskedPicks.of(query)
     need_numba()
     scenario.model.need("experts", "draw picks")
     wrong = None
@@ -65,7 +65,7 @@ def batch_report(
     }
 
 
-def _drawn(scenario: Scenario, asked: Asked, progress: Progress | None) -> list[Block]:
+def _drawn(scenario: Scenario, asked: AskedPicks, progress: Progress | None) -> list[Block]:
     """The census of drawn picks; a batch too large to wait for is offered as a job instead."""
     picks = asked.drawn(scenario)
     if asked.tokens <= AT_ONCE or progress is not None:
@@ -82,7 +82,7 @@ def _drawn(scenario: Scenario, asked: Asked, progress: Progress | None) -> list[
 def _counted(
     scenario: Scenario,
     picks: PickSource,
-    asked: Asked,
+    asked: AskedPicks,
     progress: Progress | None,
     *,
     check_repeats: bool = False,

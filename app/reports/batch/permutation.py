@@ -12,7 +12,8 @@ from tracer.batch.permutation import busiest_gpu, permute
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tracer.batch.permutation import GemmWork, GpuRows
+    from tracer.batch.grouped_gemm import GemmWork
+    from tracer.batch.permutation import GpuRows
     from tracer.batch.picks.source import PickSource
     from tracer.scenario.scenario import Scenario
 

@@ -27,7 +27,7 @@ POPULARITIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedPicks:
     """The values of the page's controls."""
 
     tokens: int
@@ -36,7 +36,7 @@ class Asked:
     slots: int | None
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> AskedPicks:
         """The numbers of an address.
 
         Raises:

@@ -27,6 +27,7 @@ FORMS = {
 COLOURS = {
     "all_gather": "var(--strong-tp)", "reduce_scatter": "var(--soft)", "all_reduce": "var(--strong-tp)",
     "kv_exchange": "var(--kv)", "query_send": "var(--kv)", "partials_return": "var(--soft)",
+    "state_pass": "var(--kv)",
     "dispatch": "var(--token)", "combine": "var(--token-text)", "weight_pull": "var(--token)",
     "pp_send": "var(--strong-pp)", "attention": "var(--strong-tp)", "shared": "var(--kv)",
     "experts": "var(--strong-pp)", "even micro-batch": "var(--strong-tp)", "odd micro-batch": "var(--soft)",
@@ -43,7 +44,7 @@ def gantt(name: str, line: Timeline) -> Block:
     groups = cycle(GROUP_COLOURS)
     colours = [next(groups) if kind.startswith("group ") else COLOURS.get(kind) for kind in line.kinds]
     figure = gantt_figure(line, colours=tuple(colour or "var(--ink)" for colour in colours))
-    figure.update_layout(title_text="")
+    del figure["layout"]["title"]
     return chart(name, figure, height=min(720, 130 + 30 * len(line.rows)))
 
 
@@ -76,13 +77,13 @@ def _forward(pipeline: Pipeline) -> list[Block]:
     laps = f" of {chunks} chunks" if chunks > 1 else ""
     return [
         heading(f"Pipeline: {stages} stages{laps}, {batches} micro-batches"),
-        gantt("The pipeline, a row a stage", timeline.of_pipeline(pipeline)),
+        gantt("The pipeline, a row per stage", timeline.of_pipeline(pipeline)),
         table("The pipeline in figures", ["", "value"], rows),
     ]
 
 
 def _decode(decode: DecodePipeline) -> list[Block]:
-    steps, stages, groups = len(decode.start), decode.stages, decode.groups
+    steps, stages, groups = decode.shape[0], decode.stages, decode.groups
     steady, chunks = decode.steady_bubble, len(decode.stage_of) // decode.stages
     laps = f" of {chunks} chunks" if chunks > 1 else ""
     rows = [
@@ -92,7 +93,7 @@ def _decode(decode: DecodePipeline) -> list[Block]:
     ]
     return [
         heading(f"Decode pipeline: {stages} stages{laps}, {groups} groups of requests"),
-        gantt("The decode pipeline, a row a stage", timeline.of_decode(decode)),
+        gantt("The decode pipeline, a row per stage", timeline.of_decode(decode)),
         table("The decode pipeline in figures", ["", "value"], rows),
         note("A token leaves the last stage before the next of its request enters the first."),
     ]
@@ -117,7 +118,7 @@ def _training_blocks(title: str, found: Training) -> list[Block]:
     forms = "" if not found.idle_seconds else f" Idle seconds by closed forms: {FORMS[found.name]}."
     return [
         heading(f"{title}: {name}, {schedule.micro_batches} micro-batches{ends}"),
-        gantt(f"{name}, a row a stage", timeline.of_training(schedule, name)),
+        gantt(f"{name}, a row per stage", timeline.of_training(schedule, name)),
         table(f"{name} in figures", ["", "value"], _training_rows(found)),
         note(f"Assumes {ASSUMPTION}.{forms}"),
     ]
@@ -125,7 +126,7 @@ def _training_blocks(title: str, found: Training) -> list[Block]:
 
 def _training_rows(found: Training) -> list[list[str]]:
     times, schedule = found.times, found.schedule
-    share = 1 - float(schedule.busy_seconds.min()) / schedule.makespan
+    share = 1 - min(schedule.busy_seconds) / schedule.makespan
     return [
         ["whole schedule", format_seconds(schedule.makespan)],
         ["bubble of the stage that idles most", f"{share:.2%}"],

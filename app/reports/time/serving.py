@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.reports.blocks import Block, heading, note, table
 from tracer.proof.published.comparison import PublishedComparison
-from tracer.proof.published.passes import compare_overlap, compare_overview, compare_passes
+from tracer.proof.published.passes import compare_overlap, compare_overview, compare_published_passes
 from tracer.proof.published.serving import PASSES, STATED, compare_serving
 
 HEADS = ("published", "ours", "error", "")
@@ -23,7 +23,7 @@ def serving_blocks() -> list[Block]:
         heading("Serving when weights move: throughput a GPU with the first token"),
         note(f"Published: {gain.setting} ({gain.source})."),
         table(
-            "Output tokens a second and GPU, DWDP over DEP", ["TPS/GPU, DWDP over DEP", *HEADS], _rows(gain)
+            "Output tokens per second and GPU, DWDP over DEP", ["TPS/GPU, DWDP over DEP", *HEADS], _rows(gain)
         ),
         table("Time to first token", ["TTFT", *HEADS], _rows(first)),
         table("Errors of each reading", ["reading", "median error", "worst error"], rows, prose=True),
@@ -33,7 +33,7 @@ def serving_blocks() -> list[Block]:
 
 def passes_blocks() -> list[Block]:
     """Whole passes of DeepSeek-V3 as others measured them beside ours, and where overlap gains."""
-    passes, overlap, overview = compare_passes(), compare_overlap(), compare_overview()
+    passes, overlap, overview = compare_published_passes(), compare_overlap(), compare_overview()
     return [
         heading("How far off whole passes are"),
         table("Tokens a second of a node", ["", *HEADS], [*_rows(passes), *_rows(overview)]),

@@ -98,7 +98,7 @@ def _controls(scenario: Scenario, report: TimeReport, batches: int, query: dict[
     rates = [(PEAK, PEAK), *((name, name) for name in profile_names())]
     return [
         choice_control("timed", "Phase", query.get("timed", ""), PHASES.items()),
-        number_control("tokens", "New tokens a replica", tokens, least=1),
+        number_control("tokens", "New tokens per replica", tokens, least=1),
         number_control("micro_batches", "Micro-batches, or groups in decode", batches, least=1),
         choice_control("hardware", "GPU", query.get("hardware", ""), gpus),
         choice_control("rates", "Times", query.get("rates") or Rates.CALIBRATED, RATES.items()),
@@ -116,7 +116,7 @@ def _sums(report: TimeReport) -> Iterator[tuple[str, str]]:
         yield "a token of one request every", format_seconds(report.decode.seconds_per_token)
     if report.throughput:
         best = max(report.throughput, key=lambda each: each.tokens_per_s_gpu)
-        yield "tokens a second per GPU", f"{best.tokens_per_s_gpu:,.0f}"
+        yield "tokens per second per GPU", f"{best.tokens_per_s_gpu:,.0f}"
     if report.overlap is not None:
         yield "throughput by two-batch overlap", f"{report.overlap.gain:+.1%}"
     if report.choice is not None:
@@ -127,7 +127,7 @@ def _trip(report: TimeReport) -> list[Block]:
     line = timeline.of_trip(report.trip, report.times)
     return [
         heading("One token's trip, hop by hop"),
-        gantt("One token's trip on the links, a row a layer", line),
+        gantt("One token's trip on the links, a row per layer", line),
         note(f"Assumes {report.times.assumption}."),
     ]
 
@@ -139,7 +139,7 @@ def _pass(report: TimeReport) -> list[Block]:
     measured = whole.rates is Rates.CALIBRATED
     heads = ["", "time", *(["floor"] if measured else []), "what binds it", *(["basis"] if measured else [])]
     return [
-        heading(f"One pass of {whole.tokens:,} tokens a replica"),
+        heading(f"One pass of {whole.tokens:,} tokens per replica"),
         table("What a pass takes", heads, _pass_rows(whole)),
         *([note(f"{known_words(whole).capitalize()}.")] if measured else []),
         note(f"Assumes {whole.assumption}."),

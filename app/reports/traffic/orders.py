@@ -84,7 +84,7 @@ def orders_blocks(orders: Orders) -> list[Block]:
     own = "-".join(orders.scenario.mesh.dense.names)
     uses = [None if entry.is_given else _use(entry.order, own) for entry in ranked]
     names = [entry.order for entry in ranked]
-    figure = bars_figure(names, series, "bytes a GPU and pass")
+    figure = bars_figure(names, series, "bytes per GPU and pass")
     return [
         heading("Every order, ranked by what crosses islands"),
         chart("Bytes a GPU and pass of every order", figure, height=120 + 26 * len(ranked)),

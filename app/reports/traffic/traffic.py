@@ -124,7 +124,7 @@ def _contracts(scenario: Scenario) -> list[Block]:
         Series("NVLink", [entry.nvlink_bytes for entry in entries], "var(--nvlink)"),
         Series("InfiniBand", [entry.ib_bytes for entry in entries], "var(--ib)", pattern="/"),
     ]
-    figure = bars_figure([entry.name for entry in entries], series, "bytes a GPU and MoE layer")
+    figure = bars_figure([entry.name for entry in entries], series, "bytes per GPU and MoE layer")
     return [
         title,
         chart(

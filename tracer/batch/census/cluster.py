@@ -20,7 +20,7 @@ from tracer.errors import ConfigError
 if TYPE_CHECKING:
     from tracer.batch.census.homes import TokenHomes
     from tracer.batch.census.result import Census
-    from tracer.batch.census.run import Block, CensusPlan, Progress
+    from tracer.batch.census.run import CensusPlan, PickBlock, Progress
     from tracer.batch.picks.source import PickSource
     from tracer.scenario.scenario import Scenario
 
@@ -94,7 +94,7 @@ def _connected(scheduler: Any) -> Iterator[Any]:
 
 
 def _results(
-    client: Any, walk: CensusPlan, blocks: list[Block], slots: list[tuple[int, ...]]
+    client: Any, walk: CensusPlan, blocks: list[PickBlock], slots: list[tuple[int, ...]]
 ) -> Generator[tuple[int, Counts, int]]:
     """(slot, counts, blocks) of each task, in the order they finish; a finished task is forgotten at once."""
     from distributed import as_completed
@@ -103,7 +103,7 @@ def _results(
     shared = _shared(client, walk)
     size = len(blocks) // (TASKS_PER_THREAD * max(1, sum(client.nthreads().values())))
     size = min(max(1, size), MAX_BLOCKS_PER_TASK)
-    parts: list[list[Block]] = []
+    parts: list[list[PickBlock]] = []
     for slot in range(len(slots)):
         own = [block for block in blocks if where[block.layer] == slot]
         parts += [own[start : start + size] for start in range(0, len(own), size)]
@@ -138,7 +138,7 @@ def keep(walk: CensusPlan) -> CensusPlan:
     return walk
 
 
-def count_some(walk: CensusPlan, blocks: list[Block]) -> Counts:
+def count_some(walk: CensusPlan, blocks: list[PickBlock]) -> Counts:
     """Counts of some blocks that share a slot; runs on a worker, in one thread."""
     tables = walk.tables[walk.key_of[blocks[0].layer]]
     counts = Counts.zeros(walk.layout, tables.slots)

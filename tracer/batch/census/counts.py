@@ -21,11 +21,11 @@ class StageTraffic:
 
     ``copies [home, gpu]``: tokens with an expert on the GPU, the home's own included. ``picks [home,
     gpu]``: picks, one for each etp rank. ``sent [src, dst]``: messages out, through relays; ``back``:
-    messages of combine. ``ib_copies [home, nvlink_domain]``: messages that leave a home for another island.
-    ``relayed [gpu]``: messages it forwards for others. ``load [expert]``, ``gpu_load [gpu]``: picks.
-    ``straight``: messages that went straight for want of a relay. ``pulled [owner, puller]``: bytes of
-    weights. ``rows [home]``: rows with picks; one of -1 alone (padding, or a cached position) is none.
-    All int64.
+    messages of combine. ``ib_copies [home, nvlink_domain]``: messages that leave a home for another
+    NVLink domain. ``relayed [gpu]``: messages it forwards for others. ``load [expert]``, ``gpu_load
+    [gpu]``: picks. ``straight``: messages that went straight for want of a relay. ``pulled [owner,
+    puller]``: bytes of weights. ``rows [home]``: rows with picks; one of -1 alone (padding, or a cached
+    position) is none. All int64.
     """
 
     copies: Int64s
@@ -57,7 +57,7 @@ def picks_by_member(group: GroupPlaces, targets: ExpertTargets, hist: Int64s) ->
 
 
 def add_ib(group: GroupPlaces, sent: Int64s, ib_copies: Int64s) -> None:
-    """Add a group's messages between islands, ``sent [homes, members]``, to ``ib_copies``."""
+    """Add a group's messages between NVLink domains, ``sent [homes, members]``, to ``ib_copies``."""
     outside = group.nvlink_domains[:, None] != group.nvlink_domains[None, :]
     for member, nvlink_domain in enumerate(group.nvlink_domains.tolist()):
         ib_copies[group.positions, nvlink_domain] += np.where(outside[:, member], sent[:, member], 0)

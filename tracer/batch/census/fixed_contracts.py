@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.batch.census.counts import StageTraffic, add_ib, picks_by_expert, picks_by_member
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, Sp
 from tracer.trip import hops
 from tracer.trip.hop import Part, Role, Where
@@ -90,7 +91,7 @@ def _worked(scenario: Scenario, picks: Int64s, own: Int64s) -> Int64s:
     worked = np.zeros_like(picks)
     for home, rank in enumerate(scenario.mesh.stage_lists()[0].tolist()):
         alone = scenario.plan.contract is Contract.DWDP
-        for peer in (rank,) if alone else scenario.mesh.dense.group(rank, "tp"):
+        for peer in (rank,) if alone else scenario.mesh.dense.group(rank, Axis.TP):
             worked[home, scenario.mesh.position(peer)] = own[home]
     return worked
 

@@ -1,10 +1,12 @@
-"""The compiled inner loop of the census: picks in; copies by GPU and by island and picks by expert out.
+"""The compiled inner loop of the census: picks in, copies and loads out.
+
+Copies are counted by GPU and by NVLink domain, picks by expert.
 
 For each token the k picks index a table of bit masks (one bit per GPU of the dispatch group, any number of
 64-bit words) that are ORed together: a set bit is one copy, however many picks lead to it. Masks are
-counted in bit planes per source run; folded onto one bit per island they count copies by island the same
-way. k stands in the type of a tuple, so it is fixed when the kernel is compiled for a large batch; small
-ones share one compilation for all k. What is compiled is kept on disk.
+counted in bit planes per source run; folded onto one bit per NVLink domain they count those copies in
+the same way. k stands in the type of a tuple, so it is fixed when the kernel is compiled for a large
+batch; small ones share one compilation for all k. What is compiled is kept on disk.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -58,7 +60,7 @@ def count_block(
         tables: masks ``[variants, words, slots]``; a pick of expert e at position p leads to slot
             ``first[e + 1] + p % counts[kinds[variant, e + 1]]``, and to slot e + 1 without positions.
         variant_of: variant of each source ``[sources]``.
-        lane_bits: bits of an island, a power of two.
+        lane_bits: bits of an NVLink domain, a power of two.
         k_shape: any tuple of k members, only its length matters; None reads k from ``picks``.
         gpus: ``[sources, words * 64]``, added to; so are
         nvlink_domains: ``[sources, lanes]`` and

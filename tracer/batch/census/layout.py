@@ -1,7 +1,7 @@
 """A scenario as tables: which bit of which word stands for which GPU, and where each expert leads.
 
-A dispatch group's GPUs are bits, island by island: an island is a lane of ``lane_bits`` bits, a power of
-two, so that copies by island are a fold of copies by GPU.
+A dispatch group's GPUs are bits, one NVLink domain after the other. Each domain is a lane of ``lane_bits``
+bits, a power of two, so that copies by domain are a fold of copies by GPU.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import indices_of, nvlink_domains_of
 from tracer.scenario.plan import Contract, Sp
 from tracer.trip.hops.routes import tied_ep_ranks
@@ -36,9 +37,10 @@ WORD_BITS = 64
 
 @dataclass(frozen=True)
 class GroupPlaces:
-    """One dispatch group of one stage: ranks, places in the stage, islands, indices, EP ranks and bits.
+    """One dispatch group of one stage: ranks, places in the stage, NVLink domains, indices and bits.
 
-    All ``[members]`` int64; ``lanes`` numbers the group's islands in order of appearance.
+    All ``[members]`` int64, EP ranks too; ``lanes`` numbers the group's NVLink domains in order of
+    appearance.
     """
 
     ranks: Int64s
@@ -176,7 +178,7 @@ def _stage_groups(scenario: Scenario) -> list[list[GroupPlaces]]:
             np.int64,
         )
         positions = np.array([mesh.position(rank) for rank in ranks.tolist()], np.int64)
-        eps = mesh.coordinates_of(ranks)["ep"].astype(np.int64)
+        eps = mesh.coordinates_of(ranks)[Axis.EP].astype(np.int64)
         group = GroupPlaces(
             ranks,
             positions,
@@ -212,7 +214,7 @@ def _peers(scenario: Scenario) -> Int64s:
     if scenario.plan.sp is not Sp.OFF or scenario.plan.contract is Contract.TP:
         return np.arange(len(homes), dtype=np.int64)[:, None]
     return np.array(
-        [[mesh.position(peer) for peer in mesh.dense.group(home, "tp")] for home in homes], np.int64
+        [[mesh.position(peer) for peer in mesh.dense.group(home, Axis.TP)] for home in homes], np.int64
     )
 
 
@@ -243,7 +245,7 @@ def _single_targets(layout: CensusLayout, held: Sequence[Sequence[int]], stage: 
 def _replica_targets(
     layout: CensusLayout, placement: Placement, held: Sequence[Sequence[int]], stage: int
 ) -> ExpertTargets:
-    """A table a source: each prefers its own replica, then its island's; ties go by position."""
+    """A table per source: each prefers its own replica, then its NVLink domain's; ties go by position."""
     scenario = layout.scenario
     ranks = scenario.mesh.stage_lists()[stage].tolist()
     first = np.cumsum([0, 1, *map(len, held)])

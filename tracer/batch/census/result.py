@@ -15,6 +15,7 @@ from tracer.mesh.cluster import nvlink_domains_of
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Contract
 from tracer.traffic.moe import RowBytes
+from tracer.trip.hop import Part
 from tracer.trip.hops.moves import gathered_row_bytes
 
 if TYPE_CHECKING:
@@ -149,9 +150,8 @@ class Census(Shown):
     def row_bytes(self) -> RowBytes:
         """Bytes of a dispatched and of a combined row."""
         if self.scenario.plan.contract is Contract.TP:
-            hidden = self.scenario.model.need("hidden", "size a row")
-            size = hidden * BYTES[self.scenario.dtype.activations]
-            return RowBytes(gathered_row_bytes(self.scenario), size)
+            size = self.scenario.model.expert_row * BYTES[self.scenario.dtype.activations]
+            return RowBytes(gathered_row_bytes(self.scenario, Part.MOE), size)
         return RowBytes.of(self.scenario)
 
     def messages_by_tier(self, name: str = "sent") -> dict[str, int]:

@@ -35,7 +35,7 @@ THREADED_PICKS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PickBlock:
     """Tokens ``start`` to ``stop`` of one layer of the picks (``index`` from 0; ``layer`` of the model)."""
 
     index: int
@@ -78,16 +78,16 @@ class CensusPlan:
         """Whether the batch is too small to compile a kernel for its own k."""
         return self.picks.layers * self.picks.tokens * self.picks.top_k < SMALL_BATCH
 
-    def blocks(self, layers: Iterable[int]) -> list[Block]:
+    def blocks(self, layers: Iterable[int]) -> list[PickBlock]:
         """All blocks of the given layers of the model, in order."""
         size = max(1, BLOCK_PICKS // max(1, self.picks.top_k))
         return [
-            Block(index, layer, start, min(start + size, self.picks.tokens))
+            PickBlock(index, layer, start, min(start + size, self.picks.tokens))
             for index, layer in enumerate(layers)
             for start in range(0, self.picks.tokens, size)
         ]
 
-    def _positions(self, block: Block, tables: LayerTables) -> Int64s | None:
+    def _positions(self, block: PickBlock, tables: LayerTables) -> Int64s | None:
         """Positions of a block's tokens, which choose between tied replicas; None when none are tied.
 
         The kernel for small batches always gets some, so that it is compiled once.
@@ -96,7 +96,7 @@ class CensusPlan:
             return self.homes.positions(block.start, block.stop)
         return np.zeros(block.stop - block.start, np.int64) if self.small else None
 
-    def count(self, block: Block, counts: Counts) -> None:
+    def count(self, block: PickBlock, counts: Counts) -> None:
         """Add one block to ``counts``.
 
         Raises:
@@ -161,7 +161,7 @@ def _blank_rows(picks: Picks, starts: Int64s) -> Int64s:
     return np.diff(before[starts])
 
 
-def _refuse(block: Block, picks: Picks, experts: int) -> None:
+def _refuse(block: PickBlock, picks: Picks, experts: int) -> None:
     """Name the first pick of the block that is no expert."""
     row, column = divmod(int(np.argmax((picks < -1) | (picks >= experts))), picks.shape[1])
     raise ConfigError(
@@ -172,7 +172,7 @@ def _refuse(block: Block, picks: Picks, experts: int) -> None:
     )
 
 
-def _refuse_repeat(block: Block, picks: Picks, flat: int) -> None:
+def _refuse_repeat(block: PickBlock, picks: Picks, flat: int) -> None:
     row, column = divmod(flat, picks.shape[1])
     raise ConfigError(
         f"picks[{block.index}, {block.start + row}, {column}]",
@@ -189,9 +189,9 @@ def part_of(progress: Progress, part: int, parts: int) -> Progress:
 
 def count_blocks(
     walk: CensusPlan,
-    blocks: list[Block],
+    blocks: list[PickBlock],
     *,
-    slot_of: Callable[[Block], int],
+    slot_of: Callable[[PickBlock], int],
     totals: list[Counts],
     threads: int,
     progress: Progress | None = None,

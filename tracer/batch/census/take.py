@@ -100,7 +100,7 @@ def plan_census(
     model = scenario.model
     if picks.top_k > (model.experts or 0):
         raise ConfigError(
-            "picks", f"{picks.top_k} picks a token", f"are more than the model's {model.experts} experts",
+            "picks", f"{picks.top_k} picks per token", f"are more than the model's {model.experts} experts",
             "check the order of the axes: [layers, tokens, k]",
         )  # fmt: skip
     if scenario.always_picked:
@@ -110,7 +110,7 @@ def plan_census(
     if homes.tokens != picks.tokens:
         raise ConfigError(
             "sources", f"{homes.tokens} entries", f"must give the rank of each of the {picks.tokens} tokens",
-            "give one a token",
+            "give one per token",
         )  # fmt: skip
     keys: dict[tuple[int, int], int] = {}
     tables: list[LayerTables] = []
@@ -203,8 +203,14 @@ def landed_batch(scenario: Scenario) -> tuple[NDArray[np.int64], GivenHomes]:
     if tokens * model.moe_layers * (model.top_k or 0) > MAX_LANDED_PICKS:
         rule = f"on every replica are {tokens:,} tokens, too many to draw one by one"
         raise ConfigError("token.prompt", scenario.token.prompt, rule, "say how many: --tokens 100000")
+    top_k = model.need("top_k", "draw picks")
     drawn = [
-        draw_picks(model, model.moe_layers, seed=scenario.seed, replica=replica, position=position)
+        [
+            (*picks, *[-1] * (top_k - len(picks)))  # picks of experts without weights are left out
+            for picks in draw_picks(
+                model, model.moe_layers, seed=scenario.seed, replica=replica, position=position
+            )
+        ]
         for replica in range(scenario.mesh.dp)
         for position in range(scenario.token.prompt)
     ]

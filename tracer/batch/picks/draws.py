@@ -34,6 +34,7 @@ class DrawnPicks:
     ``popularity`` weighs experts (None: all alike). ``groups`` > ``kept``: a token first keeps ``kept`` of
     ``groups`` equal groups at random. ``sticky`` is the chance that a token repeats the picks of the token
     before it (in the same block of ``DRAW_BLOCK``): each expert's share stays, loads swing more.
+    ``zero`` experts without weights are drawn too, as -1 (no pick).
 
     Raises:
         ConfigError: for sizes or weights that cannot be drawn from.
@@ -48,6 +49,7 @@ class DrawnPicks:
     groups: int = 1
     kept: int = 1
     sticky: float = 0.0
+    zero: int = 0
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class DrawnPicks:
             groups if limited else 1,
             kept if limited else 1,
             sticky,
+            0 if limited or popularity is not None else model.zero_experts,
         )
 
     def read(self, layer: int, start: int, stop: int) -> Picks:
@@ -103,7 +106,8 @@ class DrawnPicks:
         if self.groups > self.kept:
             drawn = self._grouped(rng, count)
         else:
-            drawn = _without_repeats(rng, count, self.top_k, self.experts, self._edges)
+            drawn = _without_repeats(rng, count, self.top_k, self.experts + self.zero, self._edges)
+            drawn[drawn >= self.experts] = -1
         if self.sticky:
             drawn = drawn[_repeats(rng, count, self.sticky)]
         return drawn.astype(np.int16 if self.experts <= 1 << 15 else np.int32)

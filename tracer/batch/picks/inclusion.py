@@ -32,7 +32,7 @@ def checked_popularity(popularity: Floats, top_k: int) -> Floats:
     weights = np.asarray(popularity, np.float64)
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
         raise ConfigError(
-            "popularity", weights.tolist(), "must be numbers of 0 or more, one an expert", "mend the entry"
+            "popularity", weights.tolist(), "must be numbers of 0 or more, one per expert", "mend the entry"
         )
     if int((weights > 0).sum()) < top_k:
         raise ConfigError(

@@ -145,7 +145,7 @@ def from_router_logits(
     if not logits:
         raise ConfigError("router_logits", "no array", "must be one array a MoE layer", "save the logits")
     if bias is not None and len(bias) < len(logits):
-        raise ConfigError("bias", f"{len(bias)} rows", f"must be one a layer of {len(logits)}", "save all")
+        raise ConfigError("bias", f"{len(bias)} rows", f"must be one per layer of {len(logits)}", "save all")
     found = []
     for layer, each in enumerate(logits):
         if each.ndim != 2 or each.shape[1] != experts or not np.isfinite(each).all():

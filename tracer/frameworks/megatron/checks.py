@@ -90,6 +90,17 @@ def check_one_generator(ep: int, cp: int) -> None:
         )
 
 
+def check_hybrid(request: Request, ranks: int) -> None:
+    """Hybrid context parallelism halves DP x CP groups."""
+    if request.settings.on("hybrid_context_parallel") and ranks % 2:
+        raise Refusal(
+            "hybrid_context_parallel",
+            "Hybrid context parallel requires an even number of ranks",
+            mend=(CP, TP, PP, "gpus"),
+            otherwise="drop --hybrid-context-parallel",
+        )
+
+
 def check_pipelines(request: Request, order: str, dense: RankGrid, expert: RankGrid) -> None:
     """Orders that do not end in pp: DP must equal EDP, and both grids must give the same pp groups."""
     pp, dp, edp = dense.size_of("pp"), dense.size_of("dp"), expert.size_of("edp")

@@ -24,6 +24,7 @@ from tracer.frameworks.megatron.checks import (
     TP,
     check_context,
     check_heads_over_cp,
+    check_hybrid,
     check_one_generator,
     check_optimizer,
     check_order,
@@ -68,6 +69,7 @@ def read(request: Request) -> Reading:
     check_context(request, cp)
     check_heads_over_cp(request, cp, tp)
     check_optimizer(request, dp * cp, edp)
+    check_hybrid(request, dp * cp)
     rule = "number of attention heads ({heads}) must be a multiple of tensor_model_parallel_size ({tp})"
     check_heads(request, TP, tp, rule, settings.maybe("num_attention_heads"))
     stages, staged = stage_plan(request, pp)
@@ -138,6 +140,8 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
     if levels:
         split = _split(dense, "cp", {f"l{i}": size for i, size in enumerate(levels, 1)})
         found |= {f"hierarchical_cp_l{i}": AxisGroups(split, (f"l{i}",)) for i in range(1, len(levels) + 1)}
+    if settings.on("hybrid_context_parallel"):
+        found |= _hybrid_groups(dense)
     instances = settings.size("num_distributed_optimizer_instances")
     if instances > 1 and _before(dense, "cp", "dp"):
         found |= _optimizer_groups(dense, instances)
@@ -147,6 +151,27 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
             AxisGroups(split, ("edp",)),
             AxisGroups(split, ("instances",)),
         )
+    return found
+
+
+def _hybrid_groups(dense: RankGrid) -> dict[str, AxisGroups]:
+    """Runs of a DP x CP group, one set of groups for each power of two from 2 and below its size.
+
+    Source: ``create_hybrid_dp_cp_groups`` of Megatron's ``parallel_state.py``. A run that ends inside the
+    slower axis's next place has no axes, and is left out.
+    """
+    fast, slow = ("cp", "dp") if _before(dense, "cp", "dp") else ("dp", "cp")
+    inner, outer = dense.size_of(fast), dense.size_of(slow)
+    found: dict[str, AxisGroups] = {}
+    for power in range(1, (inner * outer).bit_length() - 1):
+        run = 1 << power
+        name = f"hybrid_dp_cp_{run}"
+        if inner % run == 0:
+            split = _split(dense, fast, {fast: run, "rest": inner // run})
+            found[name] = AxisGroups(split, (fast,))
+        elif run % inner == 0 and outer % (run // inner) == 0:
+            split = _split(dense, slow, {slow: run // inner, "rest": outer * inner // run})
+            found[name] = _walk(split, "dp-cp")
     return found
 
 
@@ -262,6 +287,8 @@ def _noted(request: Request, reading: Reading) -> Reading:
         )
     if settings.has("order"):
         notes.append(_ORDER_NOTE)
+    if settings.on("hybrid_context_parallel"):
+        notes.append(_HYBRID_NOTE)
     if not settings.has("num_experts"):
         notes += experts_unknown(request, ep)
     groups = settings.maybe("moe_router_num_groups")
@@ -287,6 +314,12 @@ _SP_NOTE = Note(
     "EP with TP but without sequence parallelism starts, and raises a ValueError in the first training "
     "forward of a MoE layer",
     "add --sequence-parallel",
+)
+_HYBRID_NOTE = Note(
+    "not_modelled",
+    "--hybrid-context-parallel spreads each sequence over as many DP x CP ranks as its length asks for; a "
+    "trip here is spread over the CP ranks alone",
+    "the groups hold; say --context-parallel-size to see a longer sequence's way",
 )
 _ORDER_NOTE = Note(
     "order_is_a_keyword",

@@ -127,7 +127,7 @@ def split(request: Request, stages: int, layers: int) -> list[int]:
 
 
 def _chunks(request: Request, pp: int, layers: int, *, multi: bool) -> int:
-    """Stages a rank, where the number of layers a stage is given."""
+    """Stages a rank, where the number of layers per stage is given."""
     settings = request.settings
     effective = layers + settings.size(FIRST_LESS) + settings.size(LAST_LESS)
     stages = -(-effective // settings.size(PER_STAGE))

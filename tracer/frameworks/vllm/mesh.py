@@ -139,7 +139,17 @@ def _sizes(request: Request) -> tuple[_Sizes, list[Note]]:
     dcp, interleave = settings.size(DCP), settings.size("dcp_kv_cache_interleave_size")
     if pcp > 1 and dcp == 1:
         notes.append(_pcp_copies(pcp))
+    if dcp > 1 and settings.text("dcp_comm_backend") == "a2a":
+        notes.append(_DCP_ALL_TO_ALL)
     return _Sizes(tp, pcp, pp, dp, dcp, interleave, external, settings.on(EP)), notes
+
+
+_DCP_ALL_TO_ALL = Note(
+    "not_modelled",
+    "--dcp-comm-backend a2a joins the partial results of decode attention by an all-to-all; the trip counts "
+    "what ag_rs moves",
+    "the groups hold; drop the flag for what is counted",
+)
 
 
 def _pcp_copies(pcp: int) -> Note:

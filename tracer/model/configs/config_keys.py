@@ -1,4 +1,8 @@
-"""Checked access to the keys of a Hugging Face config.json."""
+"""Checked access to the keys of a Hugging Face config.json.
+
+Read by hand and not with transformers: that fills a missing key with the default of a class, where a size
+that nobody stated must be named; and it would bring large packages into an engine of the standard library.
+"""
 
 from __future__ import annotations
 

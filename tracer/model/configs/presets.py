@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError, nearest
 from tracer.model.configs.reader import ReadModel, read_config
 from tracer.model.spec import ModelSpec
+
+_MODELS = FOLDER / "models"
 
 
 def model_preset_names() -> tuple[str, ...]:
@@ -17,7 +18,7 @@ def model_preset_names() -> tuple[str, ...]:
     >>> "deepseek-v3" in model_preset_names()
     True
     """
-    return tuple(sorted(each.name.removesuffix(".json") for each in _folder().iterdir() if _is_json(each)))
+    return tuple(sorted(each.stem for each in _MODELS.glob("*.json")))
 
 
 def model_preset(name: object) -> ModelSpec:
@@ -39,16 +40,6 @@ def read_model_preset(name: object) -> ReadModel:
         raise ConfigError(
             "model.preset", name, "is not a model that ships", nearest(slug, list(model_preset_names()))
         )
-    stored = json.loads((_folder() / f"{slug}.json").read_text(encoding="utf-8"))
+    stored = json.loads((_MODELS / f"{slug}.json").read_text(encoding="utf-8"))
     beside = stored.get("hf_quant_config")
     return read_config(stored["config"], name=stored["name"], source=stored["source"], quantisation=beside)
-
-
-def _folder() -> Traversable:
-    """Where the configs lie inside the package."""
-    return files("tracer") / "data" / "models"
-
-
-def _is_json(entry: Traversable) -> bool:
-    """Whether an entry of the folder is a model."""
-    return entry.name.endswith(".json")

@@ -15,16 +15,11 @@ from tracer.model.configs.parts import LAYERS, layer_count, layer_types
 from tracer.model.configs.quantised import read_weight_formats
 from tracer.model.configs.wrappers import Opened, open_wrapper
 from tracer.model.layers import (
-    CompressedAttention,
-    DenseFfn,
-    HeadAttention,
-    LatentAttention,
     LayerKind,
-    LinearAttention,
-    Mamba2,
     MoeFfn,
     QkNorm,
 )
+from tracer.model.main_sizes import main_sizes
 from tracer.model.spec import MAX_LAYERS, ModelSpec
 
 MAX_CONFIG_BYTES = 8 << 20
@@ -81,7 +76,7 @@ def read_config(
         "vocab": keys.size("vocab_size"),
         "hidden": keys.size(keys.first("hidden_size", "n_embd")),
     }
-    values |= _main_sizes(kinds) | _useful(family.ends(keys), kinds)
+    values |= main_sizes(kinds) | _useful(family.ends(keys), kinds)
     values["tie_embeddings"] = family.tied if tied is None else tied
     values |= {"name": name, "source": source, "mtp_layers": _mtp_layers(keys)}
     values["vision_parameters"] = _vision(family, opened)
@@ -147,49 +142,6 @@ def _alike(kinds: list[LayerKind]) -> tuple[LayerKind, ...]:
     """The same kinds, equal ones as one object."""
     known: dict[LayerKind, LayerKind] = {}
     return tuple(known.setdefault(kind, kind) for kind in kinds)
-
-
-def _main_sizes(kinds: tuple[LayerKind, ...]) -> dict[str, Any]:
-    """The spec's own sizes: those of the main kind of attention, FFN and experts."""
-    found: dict[str, Any] = {"layers": len(kinds)}
-    unique = list(dict.fromkeys(kinds))
-    attention = [kind.attention for kind in unique if kind.attention is not None]
-    order = (LatentAttention, HeadAttention, CompressedAttention, LinearAttention, Mamba2)
-    main = min(
-        attention, key=lambda each: (order.index(type(each)), getattr(each, "window", None) is not None)
-    )
-    found |= _attention_sizes(main) if attention else {}
-    dense = [kind.feed_forward for kind in unique if isinstance(kind.feed_forward, DenseFfn)]
-    if dense:
-        found["dense_hidden"] = max(each.width for each in dense)
-    moe = [kind.feed_forward for kind in unique if isinstance(kind.feed_forward, MoeFfn)]
-    if moe:
-        one = moe[0]
-        found |= {"experts": one.experts, "top_k": one.top_k, "expert_hidden": one.width}
-        found["shared_gate"] = one.shared_gate
-        if one.shared_width:
-            found |= {"shared_hidden": one.shared_width, "shared_experts": 1}
-        numbers = tuple(number for number, kind in enumerate(kinds, start=1) if not kind.is_moe)
-        first = bool(numbers) and numbers[-1] == len(numbers)
-        found["dense_layers"] = len(numbers) if first or not numbers else numbers
-    return found
-
-
-def _attention_sizes(main: object) -> dict[str, Any]:
-    names: tuple[str, ...]
-    if isinstance(main, HeadAttention):
-        names = ("heads", "kv_heads", "head_dim", "v_head_dim", "qkv_bias", "out_bias", "qk_norm")
-        return {name: getattr(main, name) for name in names}
-    if isinstance(main, LatentAttention):
-        names = ("heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-        return {name: getattr(main, name) for name in names} | {"out_bias": main.bias}
-    if isinstance(main, CompressedAttention):
-        return {"heads": main.heads, "kv_heads": 1, "head_dim": main.head_dim, "v_head_dim": main.head_dim}
-    if isinstance(main, LinearAttention):
-        return {"heads": main.value_heads, "head_dim": main.key_dim, "v_head_dim": main.value_dim}
-    if isinstance(main, Mamba2):
-        return {"heads": main.heads, "head_dim": main.head_dim}
-    return {}
 
 
 _ROUTING = ("router", "renormalise", "routed_scale", "expert_groups", "top_groups", "shared_experts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer.mesh.axes import Axis
 from tracer.model.configs.presets import model_preset
 from tracer.model.parameters import count_parameters
 from tracer.proof.ledger.line import Check, LedgerLine, Verdict, near
@@ -54,7 +55,7 @@ def hybrid() -> LedgerLine:
         SOURCE,
         'TP8+EP4: inter-node dispatch "lower" than TP4+EP8 on 4 nodes',
         Verdict.LOOSE,
-        f"{eight[0]:.2f} remote copies a token against {four[0]:.2f}, one an EP rank",
+        f"{eight[0]:.2f} remote copies per token against {four[0]:.2f}, one an EP rank",
         near(eight[0], 2.71, 3) and near(four[0], 3.97, 3) and near(eight[1], four[1], 12),
         f"with one copy a node both {eight[1]:.2f} (uniform picks, groups not limiting)",
     )
@@ -76,7 +77,7 @@ def qwen_name() -> LedgerLine:
 def spanning() -> LedgerLine:
     """TP4+EP8 on four nodes."""
     scenario = load_scenario("hybrid-tp4-ep8")
-    groups = len(scenario.mesh.groups("tp"))
+    groups = len(scenario.mesh.groups(Axis.TP))
     nodes = scenario.cluster.nodes or 1
     return LedgerLine(
         SOURCE,

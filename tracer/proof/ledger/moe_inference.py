@@ -76,7 +76,7 @@ def tp_volume() -> LedgerLine:
     ring = 2 * (tp - 1) * chunk * 2
     return LedgerLine(
         SOURCE,
-        "TP volume 2·h·(TP−1)/TP·bytes a token",
+        "TP volume 2·h·(TP−1)/TP·bytes per token",
         Verdict.REPRODUCES,
         f"ring of 8, h = 7168, BF16: {ring:,.0f} bytes sent a GPU and token",
         ring == formula,
@@ -90,7 +90,7 @@ def dispatch_volume() -> LedgerLine:
     distinct = 64 * ranks.of_count(4)
     return LedgerLine(
         SOURCE,
-        "EP dispatch 114,688 bytes a token, 224 KB a layer",
+        "EP dispatch 114,688 bytes per token, 224 KB a layer",
         Verdict.REPRODUCES,
         f"{copies:,} bytes out, {2 * copies / 1024:g} KiB both ways",
         copies == 114_688 and 2 * copies / 1024 == 224 and fp8 == 7392,
@@ -139,7 +139,7 @@ def small_counts() -> LedgerLine:
     size = count_parameters(_v3()).total * 2 / 1e12
     return LedgerLine(
         SOURCE,
-        "C(8,2) = 28; 4 experts a GPU at EP64; 1.34 TB in BF16",
+        "C(8,2) = 28; 4 experts per GPU at EP64; 1.34 TB in BF16",
         Verdict.REPRODUCES,
         f"{comb(8, 2)}; {256 // 64}; {size:.2f} TB",
         comb(8, 2) == 28 and near(size, 1.34, 3),

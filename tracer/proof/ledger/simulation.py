@@ -138,7 +138,7 @@ def v3_on_eight() -> LedgerLine:
     a_gpu, an_expert = 256 // 8, TOKENS * 8 // 256
     return LedgerLine(
         SOURCE,
-        "V3 on 8 GPUs: 32 experts, 128 tokens an expert, 4,096 pairs a GPU",
+        "V3 on 8 GPUs: 32 experts, 128 tokens per expert, 4,096 pairs a GPU",
         Verdict.REPRODUCES,
         f"{a_gpu}, {an_expert}, {a_gpu * an_expert:,}",
         (a_gpu, an_expert, a_gpu * an_expert) == (32, 128, 4096),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.proof.ledger.line import Check, LedgerLine, Verdict, near
 from tracer.scenario.files import load_scenario
 from tracer.traffic.chance import HitChance
@@ -27,7 +28,7 @@ def groups() -> LedgerLine:
     """Partners of GPU 11."""
     mesh = load_scenario("six-cuts").mesh
     found = {axis: list(mesh.group(11, axis)) for axis in ("tp", "cp", "dp", "ep", "pp", "replica")}
-    pairs = [list(mesh.group(rank, "cp")) for rank in (11, 10, 27, 26)]
+    pairs = [list(mesh.group(rank, Axis.CP)) for rank in (11, 10, 27, 26)]
     holds = (
         found["tp"] == [10, 11]
         and pairs == [[9, 11], [8, 10], [25, 27], [24, 26]]

@@ -13,7 +13,7 @@ from tracer.proof.published.dwdp import (
     compare_window,
 )
 from tracer.proof.published.nccl import KINDS, compare_nccl, compare_nccl_calibrated
-from tracer.proof.published.passes import compare_overlap, compare_overview, compare_passes
+from tracer.proof.published.passes import compare_overlap, compare_overview, compare_published_passes
 from tracer.proof.published.serving import PASSES, STATED, compare_serving
 from tracer.timing.basis import Rates
 from tracer.timing.rates import PEAK
@@ -37,8 +37,8 @@ def all_comparisons() -> tuple[PublishedComparison, ...]:
         *(compare_nccl_calibrated(kind) for kind in KINDS),
         *(compare_deepep_calibrated(name) for name in DEEPEP_PROFILES),
     ]
-    passes = [compare_passes(), compare_overlap(), compare_overview()]
-    passes += [compare_passes(Rates.PEAK), compare_overlap(Rates.PEAK)]
+    passes = [compare_published_passes(), compare_overlap(), compare_overview()]
+    passes += [compare_published_passes(Rates.PEAK), compare_overlap(Rates.PEAK)]
     weights = [
         compare_window(),
         compare_window(plain=False),

@@ -30,7 +30,7 @@ _H100_LINKS = "an H100's NVLink, which the source does not name"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class DeepepRow:
     """One published dispatch or combine: its seconds, and the expected copies of a row."""
 
     name: str
@@ -56,7 +56,7 @@ def peak_rates(name: str) -> LinkRates:
     )
 
 
-def exchanges(name: str) -> tuple[Exchange, ...]:
+def exchanges(name: str) -> tuple[DeepepRow, ...]:
     """Every row of a set, dispatch and combine apart, with the time its bandwidth or latency means.
 
     Raises:
@@ -66,7 +66,7 @@ def exchanges(name: str) -> tuple[Exchange, ...]:
     return tuple(_exchanges(name, published(name)))
 
 
-def _exchanges(name: str, data: dict[str, Any]) -> Iterator[Exchange]:
+def _exchanges(name: str, data: dict[str, Any]) -> Iterator[DeepepRow]:
     low = name == "deepep_low_latency"
     for entry in data["rows"]:
         scenario = _scenario(data, entry["ep"])
@@ -79,7 +79,7 @@ def _exchanges(name: str, data: dict[str, Any]) -> Iterator[Exchange]:
                 else data["tokens"] * _counted_copies(scenario) * size / (entry[f"{what}_GBps"] * 1e9)
             )
             label = f"EP{entry['ep']} {what}"
-            yield Exchange(label, seconds, data["tokens"], size, copies, low)
+            yield DeepepRow(label, seconds, data["tokens"], size, copies, low)
 
 
 def _row_bytes(hidden: int, what: str, low_latency: bool) -> int:
@@ -218,11 +218,11 @@ def fit_exchange_rates(name: str) -> LinkRates:
     raise ConfigError("fit", name, "does not settle which tier binds", "fit fewer rows")
 
 
-def _binding(row: Exchange, rates: LinkRates) -> str | None:
+def _binding(row: DeepepRow, rates: LinkRates) -> str | None:
     return batch_exchange(row.copies, row.rows, row.row_bytes, rates, low_latency=row.low_latency).binding
 
 
-def _fit(rows: tuple[Exchange, ...], bound: list[str | None]) -> LinkRates:
+def _fit(rows: tuple[DeepepRow, ...], bound: list[str | None]) -> LinkRates:
     columns: dict[str, list[float]] = {Tier.NVLINK: [], Tier.IB: []}
     for row, tier in zip(rows, bound, strict=True):
         free = LinkRates(Link(1.0), Link(1.0))

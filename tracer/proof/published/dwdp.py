@@ -108,8 +108,8 @@ def compare_breakdown() -> PublishedComparison:
     ]
     assumptions = (
         f"{_SETUP}, but the output projection in NVFP4, as the checkpoint measured here stores it, and one "
-        "copy a distinct GPU; four prompts of 8,192 tokens a rank, balanced: no synchronization, no 'others' "
-        "(norms, routing, quantization), no contention; iteration is the sum of what is predicted"
+        "copy per distinct GPU; four prompts of 8,192 tokens per rank, balanced: no synchronization, no "
+        "'others' (norms, routing, quantization), no contention; iteration is the sum of what is predicted"
     )
     setting = f"{data['breakdown']['setting']}; {data['breakdown']['unit_note']}"
     return PublishedComparison(
@@ -163,7 +163,7 @@ def compare_synchronization() -> PublishedComparison:
         for where in ("paper", "blog")
     )
     assumptions = (
-        f"simulated: {ours}; normal lengths, one rendezvous a pass. A smaller part that varies waits less: "
+        f"{ours}; normal lengths, one rendezvous a pass. A smaller part that varies waits less: "
         f"70 % gives {waiting_share(sync['ranks'], sync['cv'], variable_share=0.7).share:.1%}"
     )
     return PublishedComparison("DWDP, synchronization", data["source"], sync["setting"], assumptions, rows)

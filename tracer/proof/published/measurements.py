@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError, nearest
 
 
@@ -15,7 +15,7 @@ def published(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: for a set that does not ship.
     """
-    text = (files("tracer") / "data" / "timing" / "published.json").read_text(encoding="utf-8")
+    text = (FOLDER / "timing" / "published.json").read_text(encoding="utf-8")
     sets: dict[str, dict[str, Any]] = json.loads(text)
     if name not in sets:
         raise ConfigError("published", name, "is not a set that ships", nearest(name, sorted(sets)))

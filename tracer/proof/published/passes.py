@@ -25,7 +25,7 @@ _ASSUMES = (
 )
 
 
-def compare_passes(rates: Rates = Rates.CALIBRATED) -> PublishedComparison:
+def compare_published_passes(rates: Rates = Rates.CALIBRATED) -> PublishedComparison:
     """Tokens a second and node of prefill and decode: DeepSeek's profile, and SGLang on 96 H100."""
     data = published("passes")["rows"]
     return _compared(

@@ -84,7 +84,7 @@ def serving_lines() -> Iterator[str]:
     yield from text_table(columns, map(_serving_row, serving_points()))
     found = sglang_prefill()
     yield f"prefill alone, as published: {found['setting']}"
-    prompts = (left("tokens a pass", 15), *(right(f"{prompt:,}", 9, gap=0) for prompt in found["prompts"]))
+    prompts = (left("tokens per pass", 15), *(right(f"{prompt:,}", 9, gap=0) for prompt in found["prompts"]))
     limits = [
         (f"{limit:,}", *("-" if value is None else f"{value:.2f}x" for value in row))
         for limit, row in zip(found["max_tokens"], found["speedup"], strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tracer.mesh.axes import Axis
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import with_tokens
 from tracer.traffic.traffic import comm_volume
@@ -87,7 +88,7 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
     tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
     # Counts are summed at every home here, as the trips say it; their form has one root.
-    told = [line for line in lines if line.axis != "dp" and line.part != HopKind.COUNTS_REDUCE]
+    told = [line for line in lines if line.axis != Axis.DP and line.part != HopKind.COUNTS_REDUCE]
     return tuple(form for line in told for form in _forms(run, line))
 
 
@@ -129,7 +130,7 @@ def _claim(scenario: Scenario, line: AxisTraffic) -> Claim:
 
     GPUs that hold unequal numbers of experts pull unequal amounts.
     """
-    if line.axis != "ep" or scenario.plan.contract is Contract.AG_RS or line.part == HopKind.COUNTS_GATHER:
+    if line.axis != Axis.EP or scenario.plan.contract is Contract.AG_RS or line.part == HopKind.COUNTS_GATHER:
         return Claim.EACH
     relayed = scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.HIGH_THROUGHPUT
     return Claim.AT_MOST if relayed else Claim.ON_AVERAGE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.layer.rows import Rows
 from tracer.proof.replay.sent import Place
 from tracer.trip.hop import HopKind, Part, Transfer, Where
@@ -65,7 +66,7 @@ class Run:
 
     def home_rows(self, gpu: Gpu) -> IntArray:
         """Ids of the rows whose home in its stage is this GPU."""
-        first = self.scenario.mesh.moved(gpu.rank, "pp", 0)
+        first = self.scenario.mesh.moved(gpu.rank, Axis.PP, 0)
         ids: IntArray = self.batch.ids[self.batch.home == first]
         return ids
 
@@ -105,7 +106,7 @@ class Run:
     def where(self, row: int, layer: int) -> Where:
         """Where the MoE block of a row is, with the experts picked for it."""
         batch, stage = self.batch, self.scenario.stage_of_layer(layer)
-        home = self.scenario.mesh.moved(int(batch.home[row]), "pp", stage)
+        home = self.scenario.mesh.moved(int(batch.home[row]), Axis.PP, stage)
         picks = self.picks.get(layer, {}).get(row, ())
         picks = (*picks, *self.scenario.always_picked)
         return Where(layer, stage, int(batch.position[row]), home, Part.MOE, picks)

@@ -111,7 +111,7 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
     if kind is HopKind.HEADS_SCATTER:
-        query = head_slice(scenario).query
+        query = head_slice(scenario, 1).query
         return query * BYTES[dtype.activations] + (elements - query) * BYTES[dtype.kv]
     if kind is HopKind.ALL_GATHER and scenario.plan.sp is Sp.MEGATRON:
         return elements * BYTES[dtype.gathered]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING
 
-from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, Work
+from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, OpWork
 from tracer.timing.calibration.formats import KernelDtype, flops_of, memory_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def prefill_work(
     window: float,
     dtype: KernelDtype,
     kv_dtype: KernelDtype,
-) -> Work:
+) -> OpWork:
     """Whole prompts through a causal attention core; 4 FLOPs per pair, head and value of a head.
 
     Limits: launch; arithmetic; Q, K, V and the output through memory; a prompt's length; blocks of a head
@@ -65,7 +65,7 @@ def prefill_work(
         "w": 0.0 if not window else 4.0 + max(-3.0, min(7.0, log2(length / window))),
     }
     limits = (MICROSECOND, arithmetic, moved, length * NANOSECOND, blocks * NANOSECOND)
-    return Work("prefill", limits, place, max(arithmetic, moved))
+    return OpWork("prefill", limits, place, max(arithmetic, moved))
 
 
 def decode_work(
@@ -77,7 +77,7 @@ def decode_work(
     head_dim: float,
     window: float,
     kv_dtype: KernelDtype,
-) -> Work:
+) -> OpWork:
     """One new token per sequence against ``length`` cached ones (the new one included).
 
     Kernels that read K/V once per group of heads serve 2 to 32 heads per K/V head; one head per K/V head
@@ -104,7 +104,7 @@ def decode_work(
         "w": 0.0 if not window else 3.0 + max(-2.0, min(6.0, log2(length / window))),
     }
     floor = max(moved, 0.5 * arithmetic if kv_dtype is KernelDtype.FP8 else arithmetic)
-    return Work(f"{'grouped' if grouped else 'per_head'}/{kv_dtype}", limits, place, floor)
+    return OpWork(f"{'grouped' if grouped else 'per_head'}/{kv_dtype}", limits, place, floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def mla_work(
     heads: float,
     gemm_dtype: KernelDtype,
     kv_dtype: KernelDtype,
-) -> Work:
+) -> OpWork:
     """DeepSeek-V3's attention block with its projections on a GPU that holds ``heads`` of its 128.
 
     Prefill multiplies with K/V of 192 and 128 values per head, decode with the 576 cached values that all
@@ -195,7 +195,7 @@ def mla_work(
     )
     place = _block_place(batch, length, heads, tokens, gemm_dtype, kv_dtype)
     lower = attention / flops / (2 if kv_dtype is KernelDtype.FP8 else 1)
-    return Work(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached / memory))
+    return OpWork(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached / memory))
 
 
 def dsa_work(
@@ -208,7 +208,7 @@ def dsa_work(
     kv_dtype: KernelDtype,
     model: str,
     past: float = 0,
-) -> Work:
+) -> OpWork:
     """The sparse attention block: an FP8 indexer scores all keys, attention reads the best 2,048.
 
     Limits: launch; projections; their weights; attention; the cache; rows between kernels; the indexer;
@@ -247,4 +247,4 @@ def dsa_work(
     place["model"] = float(list(DSA_MODELS).index(model))
     place["past"] = log2(1 + past) / log2(1 + MEASURED_PAST)
     lower = attention / (2 if kv_dtype is KernelDtype.FP8 else 1)
-    return Work(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached))
+    return OpWork(f"{gemm_dtype}/{kv_dtype}", limits, place, max(projections + lower, read + cached))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tracer.scenario.token import Phase
 from tracer.timing.calibration.attention import decode_work, dsa_work, mla_work, prefill_work
 from tracer.timing.calibration.experts import moe_work
 from tracer.timing.calibration.fit import Call
@@ -12,8 +13,8 @@ from tracer.timing.calibration.kernels import PREFILL_GDN, gemm_work, linear_att
 from tracer.timing.calibration.network import (
     CollectiveKind,
     Direction,
-    DispatchMode,
     Exchange,
+    ExchangeMode,
     collective_work,
     exchange_work,
 )
@@ -111,7 +112,7 @@ def decode_call(
 
 def mla_call(
     hardware: Hardware,
-    phase: str,
+    phase: Phase,
     batch: int,
     length: int,
     heads: int,
@@ -119,7 +120,7 @@ def mla_call(
     kv_dtype: KernelDtype,
 ) -> Call:
     """DeepSeek's MLA block."""
-    prefill = phase == "prefill"
+    prefill = phase is Phase.PREFILL
     return Call(
         f"mla_{phase}",
         lambda b, tokens: mla_work(hardware, prefill, b, tokens, heads, gemm_dtype, kv_dtype),
@@ -130,7 +131,7 @@ def mla_call(
 
 def dsa_call(
     hardware: Hardware,
-    phase: str,
+    phase: Phase,
     batch: int,
     length: int,
     heads: int,
@@ -140,7 +141,7 @@ def dsa_call(
     past: int = 0,
 ) -> Call:
     """DeepSeek's sparse attention block."""
-    prefill = phase == "prefill"
+    prefill = phase is Phase.PREFILL
     return Call(
         f"dsa_{phase}",
         lambda b, tokens: dsa_work(
@@ -177,7 +178,7 @@ def collective_call(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes:
 
 def exchange_call(
     hardware: Hardware,
-    mode: DispatchMode,
+    mode: ExchangeMode,
     direction: Direction,
     nodes: int,
     gpus_per_node: int,

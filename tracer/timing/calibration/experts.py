@@ -8,7 +8,7 @@ from math import exp, log2, sqrt
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
-from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, Work
+from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, OpWork
 from tracer.timing.calibration.formats import KernelDtype, flops_of, memory_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def exponent_of(distribution: str) -> float | None:
 
 
 @lru_cache(maxsize=4096)
-def busiest_gpu(tokens: float, top_k: int, experts: int, ep: int, distribution: str) -> BusiestGpu:
+def expected_busiest_gpu(tokens: float, top_k: int, experts: int, ep: int, distribution: str) -> BusiestGpu:
     """Loads of the busiest of ``ep`` GPUs for ``tokens`` of the whole group.
 
     A power law draws the loads of experts from a density x^-a between 1 and 0.8 of the tokens (as the
@@ -108,7 +108,7 @@ def moe_work(
     distribution: str,
     kernel: str,
     matrices: int = 3,
-) -> Work:
+) -> OpWork:
     """Grouped GEMMs of the routed experts that the busiest GPU holds, routing and un-routing included.
 
     ``tokens`` are those of the whole expert-parallel group before dispatch; ``matrices`` is 3 with a gate
@@ -116,7 +116,7 @@ def moe_work(
     all tokens; picks; experts hit; experts; the largest expert's rows.
     """
     memory, flops = memory_of(hardware, "experts"), flops_of(hardware, dtype, "experts")
-    load = busiest_gpu(tokens, top_k, experts, ep, distribution)
+    load = expected_busiest_gpu(tokens, top_k, experts, ep, distribution)
     weights = matrices * hidden * expert_hidden
     arithmetic = 2.0 * load.rows * weights / flops
     read = load.hit_experts * weights * dtype.weight_bytes / memory
@@ -143,4 +143,4 @@ def moe_work(
         "e": log2(experts),
         "skew": 0.0 if exponent is None else 1.0 + max(-1.0, (exponent - 1.01) / 0.19),
     }
-    return Work(f"{dtype}/{kernel}", limits, place, max(arithmetic, read))
+    return OpWork(f"{dtype}/{kernel}", limits, place, max(arithmetic, read))

@@ -1,6 +1,6 @@
 """From the physics of one call and a few fitted numbers to seconds.
 
-A call is described by :class:`Work`: seconds that each limit alone would take at the data sheet's peak
+A call is described by :class:`OpWork`: seconds that each limit alone would take at the data sheet's peak
 (launch, arithmetic, memory, links), and coordinates that say where in the measured range it lies. A
 :class:`Fit` scales the limits, joins them with a smooth maximum, and multiplies a correction that is
 read by linear interpolation from small tables over the coordinates.
@@ -12,10 +12,11 @@ import json
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from math import exp, log
 from typing import TYPE_CHECKING, Any
+
+from tracer.data import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ UNIT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OpWork:
     """One call: ``limits`` in seconds at peak rates, its place among the measured, and its physical floor.
 
     ``variant`` names the set of fitted numbers (a format, a kernel). ``coordinates`` are logarithms to
@@ -89,7 +90,7 @@ class Fit:
     fixed: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: OpWork) -> float:
         """(Σ (scale · limit)^power)^(1/power) times the correction, and never below the floor."""
         joined = self._joined(work.limits)
         if self.corrections:
@@ -97,7 +98,7 @@ class Fit:
             joined *= exp(sum(table.at(place) for table in self.corrections))
         return max(joined, work.floor_seconds)
 
-    def outside(self, work: Work) -> bool:
+    def outside(self, work: OpWork) -> bool:
         """Whether a coordinate lies outside what was measured."""
         return any(
             not low - 1e-2 <= work.coordinates[name] <= high + 1e-2
@@ -122,7 +123,7 @@ class Call:
     """
 
     kind: str
-    work: Callable[..., Work]
+    work: Callable[..., OpWork]
     sizes: tuple[float, ...]
     grids: tuple[tuple[float, ...], ...]
 
@@ -152,7 +153,7 @@ class Calibration:
 @cache
 def calibration(kind: str) -> Calibration:
     """The calibration that ships for a kind of call."""
-    text = (files("tracer") / "data" / "calibrations" / f"{kind}.json").read_text(encoding="utf-8")
+    text = (FOLDER / "calibrations" / f"{kind}.json").read_text(encoding="utf-8")
     return read_calibration(json.loads(text))
 
 

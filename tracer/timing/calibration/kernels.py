@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 from typing import TYPE_CHECKING
 
-from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, Work
+from tracer.timing.calibration.fit import MICROSECOND, NANOSECOND, OpWork
 from tracer.timing.calibration.formats import KernelDtype, flops_of, memory_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ PREFILL_GDN = ("causal_conv1d_fn", "chunk_gated_delta_rule")
 DECODE_GDN = ("causal_conv1d_update", "fused_recurrent_gated_delta_rule")
 
 
-def gemm_work(hardware: Hardware, m: float, n: float, k: float, dtype: KernelDtype) -> Work:
+def gemm_work(hardware: Hardware, m: float, n: float, k: float, dtype: KernelDtype) -> OpWork:
     """C[m, n] = A[m, k] · B[k, n], accumulated into BF16.
 
     Limits: launch; 2mnk FLOPs; A, B and C once through memory; the walk along k, which a tile makes in
@@ -30,17 +30,19 @@ def gemm_work(hardware: Hardware, m: float, n: float, k: float, dtype: KernelDty
     rows = (m * k * dtype.weight_bytes + 2.0 * m * n) / memory
     moved = n * k * dtype.weight_bytes / memory + rows
     limits = (MICROSECOND, arithmetic, moved, k * NANOSECOND, rows)
-    return Work(dtype, limits, {"m": log2(m), "n": log2(n), "k": log2(k)}, max(arithmetic, moved))
+    return OpWork(dtype, limits, {"m": log2(m), "n": log2(n), "k": log2(k)}, max(arithmetic, moved))
 
 
-def quantize_work(hardware: Hardware, m: float, k: float) -> Work:
+def quantize_work(hardware: Hardware, m: float, k: float) -> OpWork:
     """[m, k] activations from BF16 to FP8: read two bytes, write one."""
     moved = 3.0 * m * k / memory_of(hardware, "a quantise kernel")
     limits = (MICROSECOND, moved, m * NANOSECOND, k * NANOSECOND)
-    return Work("bfloat16", limits, {"m": log2(m), "k": log2(k)}, moved)
+    return OpWork("bfloat16", limits, {"m": log2(m), "k": log2(k)}, moved)
 
 
-def linear_attention_work(hardware: Hardware, kernel: str, batch: float, length: float, heads: float) -> Work:
+def linear_attention_work(
+    hardware: Hardware, kernel: str, batch: float, length: float, heads: float
+) -> OpWork:
     """One kernel of a gated delta net: the short convolution, or the recurrence over heads' states.
 
     ``length`` is the number of new tokens per sequence (1 in decode). Limits: launch; a row's values in
@@ -63,4 +65,4 @@ def linear_attention_work(hardware: Hardware, kernel: str, batch: float, length:
         blocks * NANOSECOND,
     )
     place = {"b": log2(batch), "t": log2(tokens), "h": log2(heads)}
-    return Work(kernel, limits, place, max(values / 2, 0.0 if "conv1d" in kernel else states / 2))
+    return OpWork(kernel, limits, place, max(values / 2, 0.0 if "conv1d" in kernel else states / 2))

@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import log2, sqrt
 from typing import TYPE_CHECKING
 
-from tracer.timing.calibration.fit import MICROSECOND, Work
+from tracer.timing.calibration.fit import MICROSECOND, OpWork
 from tracer.timing.calibration.formats import KernelDtype
 from tracer.traffic.chance import HitChance
 
@@ -25,7 +25,7 @@ class CollectiveKind(StrEnum):
     CUSTOM_ALL_REDUCE = "custom_all_reduce"
 
 
-class DispatchMode(StrEnum):
+class ExchangeMode(StrEnum):
     """DeepEP's two families of kernels: high throughput (training, prefill) and low latency (decode)."""
 
     NORMAL = "normal"
@@ -49,7 +49,7 @@ MEASURED_GPUS = 8
 """Largest group on one NVLink domain that was measured; latency grows with its logarithm beyond."""
 
 
-def collective_work(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes: float) -> Work:
+def collective_work(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes: float) -> OpWork:
     """A collective inside an NVLink domain; ``nbytes`` as nccl-tests states a size.
 
     Every GPU must send and receive (n-1)/n of the bytes (with switches that add, an all-reduce needs no
@@ -59,7 +59,7 @@ def collective_work(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes:
     moved = nbytes * (gpus - 1) / gpus / rate
     steps = gpus if gpus <= MEASURED_GPUS else MEASURED_GPUS * (1 + log2(gpus / MEASURED_GPUS))
     place = {"s": log2(nbytes), "n": log2(gpus)}
-    return Work(kind, (MICROSECOND, steps * MICROSECOND, moved), place, moved)
+    return OpWork(kind, (MICROSECOND, steps * MICROSECOND, moved), place, moved)
 
 
 def rails_seconds(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes: float, domains: int) -> float:
@@ -81,7 +81,7 @@ def rails_seconds(hardware: Hardware, kind: CollectiveKind, gpus: int, nbytes: f
 class Exchange:
     """A dispatch or combine: who takes part, and what each GPU has to send."""
 
-    mode: DispatchMode
+    mode: ExchangeMode
     direction: Direction
     nodes: int
     gpus_per_node: int
@@ -96,7 +96,7 @@ class Exchange:
         """Bytes of a token's row with its scales (one FP32 per 128 values) and header, as DeepEP counts."""
         if self.dtype is KernelDtype.BFLOAT16:
             return 2.0 * self.hidden
-        header = 16 if self.mode is DispatchMode.LOW_LATENCY else 0
+        header = 16 if self.mode is ExchangeMode.LOW_LATENCY else 0
         return self.hidden + 4.0 * self.hidden / 128 + header
 
     def copies(self) -> tuple[float, float]:
@@ -106,14 +106,14 @@ class Exchange:
         the rails and one per distinct GPU inside a node; picks are uniform.
         """
         gpus = self.nodes * self.gpus_per_node
-        if self.mode is DispatchMode.LOW_LATENCY:
+        if self.mode is ExchangeMode.LOW_LATENCY:
             return self.top_k / self.nodes, self.top_k * (self.nodes - 1) / self.nodes
         chance = HitChance(self.experts, self.top_k)
         to_node = chance.of_count(self.experts // self.nodes)
         return (gpus - 1) * chance.of_count(self.experts // gpus), (self.nodes - 1) * to_node
 
 
-def exchange_work(hardware: Hardware, exchange: Exchange) -> Work:
+def exchange_work(hardware: Hardware, exchange: Exchange) -> OpWork:
     """Limits of a dispatch or combine: launch; a step per doubling of nodes; NVLink; rails;
     and the square root of the tokens, for channels that fill as tokens grow.
 
@@ -125,10 +125,10 @@ def exchange_work(hardware: Hardware, exchange: Exchange) -> Work:
     rails = 0.0
     if exchange.nodes > 1:
         rails = far * bytes_each / hardware.need("ib_bytes_per_s", "time a dispatch between nodes")
-    normal = exchange.mode is DispatchMode.NORMAL
+    normal = exchange.mode is ExchangeMode.NORMAL
     doublings = 0.0 if normal else log2(exchange.nodes)
     limits = (MICROSECOND, doublings * MICROSECOND, nvlink, rails, sqrt(exchange.tokens) * MICROSECOND)
     place = {"t": log2(exchange.tokens), "nodes": log2(exchange.nodes)}
     floor = max(nvlink * (exchange.gpus_per_node - 1) / exchange.gpus_per_node, rails)
     reach = f"/{'intranode' if exchange.nodes == 1 else 'internode'}" if normal else ""
-    return Work(f"{exchange.mode}/{exchange.direction}{reach}", limits, place, floor)
+    return OpWork(f"{exchange.mode}/{exchange.direction}{reach}", limits, place, floor)

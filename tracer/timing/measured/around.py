@@ -10,6 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from tracer.model.dtype import Dtype
+from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttention
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
@@ -24,6 +25,7 @@ from tracer.timing.roofline import LayerTime, OperatorTime
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
+    from tracer.model.layers import LayerKind
     from tracer.scenario.scenario import Scenario
 
 QUANTISE_BYTES = 3
@@ -32,6 +34,30 @@ NORM_BYTES = 8
 GATE_BYTES = 6
 """SiLU of the gate times the up projection: two BF16 values in, one out."""
 ROTARY_BYTES = 4
+
+
+def around_kind(
+    scenario: Scenario, rows: float, heads_rows: float, gpu: Hardware, kind: LayerKind
+) -> LayerTime:
+    """Kernels of a layer of one kind: its norms, and rotary and quantise kernels around its mixer."""
+    model, tp, attention = scenario.model, scenario.mesh.tp, kind.attention
+    hidden = model.need("hidden", "time a norm")
+    found = [_kernel(f"norm {number + 1}", rows, hidden, NORM_BYTES, gpu) for number in range(kind.norms)]
+    if attention is None:
+        return LayerTime(tuple(found))
+    width = 0
+    if isinstance(attention, HeadAttention):
+        width = (attention.heads + attention.kv_heads) * attention.head_dim
+    elif isinstance(attention, LatentAttention):
+        width = attention.heads * attention.qk_head_dim
+    elif isinstance(attention, CompressedAttention):
+        width = attention.heads * attention.head_dim
+    if width:
+        found.append(_kernel("rotary", heads_rows, width / tp, ROTARY_BYTES, gpu))
+    stored = part_format(model, WeightPart.ATTENTION, WeightFormat(scenario.dtype.weights))
+    if gemm_format(stored) is not KernelDtype.BFLOAT16:
+        found.append(_kernel("quantise for attention", heads_rows, hidden, QUANTISE_BYTES, gpu))
+    return LayerTime(tuple(found))
 
 
 def around_layer(scenario: Scenario, rows: float, heads_rows: float, gpu: Hardware) -> LayerTime:
@@ -74,23 +100,25 @@ def around_moe(scenario: Scenario, rows: float, shared_tp: int, gpu: Hardware) -
             shared_rows(scenario, rows),
             shared_tp,
             gpu,
+            model.shared_hidden or 0,
         )
     if scenario.plan.contract in (Contract.EP, Contract.AG_RS) and scenario.dtype.dispatch is Dtype.FP8:
         found.append(_kernel("quantise for dispatch", rows, hidden, QUANTISE_BYTES, gpu))
     return LayerTime(tuple(found))
 
 
-def around_dense(scenario: Scenario, rows: float, gpu: Hardware) -> LayerTime:
-    """Kernels of a dense layer's feed-forward."""
-    return LayerTime(tuple(_feed_forward(scenario, WeightPart.DENSE, rows, scenario.dense_tp, gpu)))
+def around_dense(scenario: Scenario, rows: float, gpu: Hardware, width: int | None = None) -> LayerTime:
+    """Kernels of a dense layer's feed-forward; ``width`` where layers differ (None: the model's)."""
+    wide = (scenario.model.dense_hidden or 0) if width is None else width
+    return LayerTime(tuple(_feed_forward(scenario, WeightPart.DENSE, rows, scenario.dense_tp, gpu, wide)))
 
 
 def _feed_forward(
-    scenario: Scenario, part: WeightPart, rows: float, tp: int, gpu: Hardware
+    scenario: Scenario, part: WeightPart, rows: float, tp: int, gpu: Hardware, whole: int
 ) -> list[OperatorTime]:
     """The gate's activation, and where weights are narrower than BF16 a quantise before both GEMMs."""
     model = scenario.model
-    width = ((model.shared_hidden if part is WeightPart.SHARED else model.dense_hidden) or 0) / tp
+    width = whole / tp
     name = "shared expert" if part is WeightPart.SHARED else "dense FFN"
     found = [_kernel(f"{name} activation", rows, width, GATE_BYTES, gpu)]
     stored = part_format(model, part, WeightFormat(scenario.dtype.weights))

@@ -25,7 +25,7 @@ from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate, one_after_the_other
 from tracer.timing.calibration.attention import DEEPSEEK, causal_pairs
 from tracer.timing.calibration.formats import KernelDtype
-from tracer.timing.layer_work import LayerWork, shared_rows
+from tracer.timing.layer_work import LayerWork, dense_rows, shared_rows
 from tracer.timing.operators import Operator, is_gated, main_attention
 from tracer.timing.roofline import LayerTime, OperatorTime, operator_time
 from tracer.traffic.moe import dispatched_rows
@@ -97,7 +97,7 @@ def measured_work(
     rows = dispatched_rows(scenario, tokens_per_replica(scenario))
     shared_split = mesh.tp if scenario.plan.slices_shared else 1
     split = scenario.dense_tp
-    own = batch.tokens / (parts * mesh.cp * (mesh.tp // split))
+    own = dense_rows(scenario, batch, parts)
     return MeasuredWork(
         _attention(scenario, batch, parts, hardware, work.attention),
         _ffns(
@@ -124,7 +124,7 @@ def at_best(operator: Operator, hardware: Hardware, asked: Callable[[], Estimate
         return peak
 
 
-def scaled(found: Estimate, factor: float, why: str) -> Estimate:
+def scaled_estimate(found: Estimate, factor: float, why: str) -> Estimate:
     """An estimate of a part of a call, or of fewer bytes; its error is no longer a measured one."""
     if factor == 1.0:
         return found
@@ -132,7 +132,8 @@ def scaled(found: Estimate, factor: float, why: str) -> Estimate:
     return Estimate(found.seconds * factor, basis, None, found.floor_seconds * factor)
 
 
-def _rows(value: float) -> int:
+def count_rows(value: float) -> int:
+    """Rows of a kernel, at least one."""
     return max(1, ceil(value))
 
 
@@ -144,6 +145,8 @@ def gemm_format(stored: WeightFormat) -> KernelDtype:
 def _attention(
     scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware, operators: tuple[Operator, ...]
 ) -> LayerTime:
+    if not operators:
+        return LayerTime(())
     model, tp = scenario.model, scenario.mesh.tp
     stored = gemm_format(part_format(model, WeightPart.ATTENTION, WeightFormat(scenario.dtype.weights)))
     count = scenario.mesh.cp * parts
@@ -154,10 +157,10 @@ def _attention(
 
         def block() -> Estimate:
             found = estimate.mla(gpu, batch.phase, part.sequences, part.length, heads, projects)
-            return scaled(found, part.scale, "a part of each prompt")
+            return scaled_estimate(found, part.scale, "a part of each prompt")
 
-        return LayerTime((at_best(_joined(operators), gpu, block),))
-    rows = _rows(batch.tokens / count)
+        return LayerTime((at_best(joined(operators), gpu, block),))
+    rows = count_rows(batch.tokens / count)
     projections, core, output = operators
     matrices = main_attention(model)
     inner, outer = [m for m in matrices if m.name != "o"], [m for m in matrices if m.name == "o"]
@@ -168,13 +171,13 @@ def _attention(
         kv_heads = max(1, model.need("kv_heads", "time attention") // tp)
         width = model.need("head_dim", "time attention")
         found = estimate.attention(gpu, batch.phase, part.sequences, part.length, heads, kv_heads, width)
-        return scaled(found, part.scale, "a part of each prompt")
+        return scaled_estimate(found, part.scale, "a part of each prompt")
 
     return LayerTime(
         (
-            at_best(projections, gpu, lambda: _projections(gpu, rows, inner, tp, stored)),
+            at_best(projections, gpu, lambda: projection_gemms(gpu, rows, inner, tp, stored)),
             at_best(core, gpu, kernel),
-            at_best(output, gpu, lambda: _projections(gpu, rows, outer, tp, stored, input_cut=True)),
+            at_best(output, gpu, lambda: projection_gemms(gpu, rows, outer, tp, stored, input_cut=True)),
         )
     )
 
@@ -191,7 +194,7 @@ def is_deepseek_block(model: ModelSpec) -> bool:
     )
 
 
-def _joined(operators: Iterable[Operator]) -> Operator:
+def joined(operators: Iterable[Operator]) -> Operator:
     """Several operators as one block, at the rate of its projections."""
     parts = list(operators)
     return Operator(
@@ -203,7 +206,7 @@ def _joined(operators: Iterable[Operator]) -> Operator:
     )
 
 
-def _projections(
+def projection_gemms(
     gpu: Hardware,
     rows: int,
     matrices: list[WeightMatrix],
@@ -218,7 +221,7 @@ def _projections(
         widths[each.columns] = widths.get(each.columns, 0) + each.rows
     found = []
     for k, n in widths.items():
-        cut = (n, _rows(k / tp)) if input_cut else (_rows(n / tp), k)
+        cut = (n, count_rows(k / tp)) if input_cut else (count_rows(n / tp), k)
         found.append(estimate.gemm(gpu, rows, *cut, stored))
     return one_after_the_other(found)
 
@@ -237,7 +240,7 @@ def _ffns(
     hidden = model.need("hidden", "time a GEMM")
 
     def gemms() -> Estimate:
-        inner, rows = _rows((width or 0) / tp), _rows(tokens)
+        inner, rows = count_rows((width or 0) / tp), count_rows(tokens)
         up = estimate.gemm(gpu, rows, (2 if is_gated(model, part) else 1) * inner, hidden, stored)
         return one_after_the_other([up, estimate.gemm(gpu, rows, hidden, inner, stored)])
 
@@ -261,7 +264,7 @@ def _expert_call(scenario: Scenario, rows: float, gpu: Hardware) -> Estimate:
     model, mesh, contract = scenario.model, scenario.mesh, scenario.plan.contract
     stored = part_format(model, WeightPart.EXPERTS, WeightFormat(scenario.dtype.weights))
     dtype = EXPERT_FORMATS.get(stored, KernelDtype.BFLOAT16)
-    hidden, width = model.need("hidden", "time experts"), model.need("expert_hidden", "time experts")
+    hidden, width = model.expert_row, model.need("expert_hidden", "time experts")
     experts, top_k = model.need("experts", "time experts"), model.need("top_k", "time experts")
     always = len(scenario.always_picked)
     total, picks = experts + always, top_k + always
@@ -270,9 +273,10 @@ def _expert_call(scenario: Scenario, rows: float, gpu: Hardware) -> Estimate:
     held = ceil(total / ep)
     kernel = "gated" if is_gated(model, WeightPart.SHARED) else "nongated"
     if contract is Contract.EP and ep > 1:
-        pairs = _rows(group * picks / ep)
+        pairs = count_rows(group * picks / ep)
         return estimate.moe(gpu, pairs, hidden, width, held, 1, 1, dtype, "balanced", tp, kernel)
-    return estimate.moe(gpu, _rows(group), hidden, width, held * ep, picks, ep, dtype, "balanced", tp, kernel)
+    rows_of_all = count_rows(group)
+    return estimate.moe(gpu, rows_of_all, hidden, width, held * ep, picks, ep, dtype, "balanced", tp, kernel)
 
 
 def _head(scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware) -> LayerTime:
@@ -281,7 +285,7 @@ def _head(scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware) -> L
     if model.vocab is None:
         return LayerTime(())
     hidden, columns = model.need("hidden", "time the LM head"), ceil(model.vocab / mesh.tp)
-    rows = _rows(batch.sequences / (parts * mesh.cp))
+    rows = count_rows(batch.sequences / (parts * mesh.cp))
     weights = 2.0 * columns * hidden
     operator = Operator(
         LM_HEAD, 2.0 * rows * columns * hidden, weights, 2.0 * rows * (columns + hidden), "bf16_flops"

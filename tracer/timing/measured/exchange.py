@@ -7,12 +7,13 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import Dtype
 from tracer.scenario.plan import Contract, DispatchMode, Sp
 from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate, one_after_the_other
 from tracer.timing.dispatch_time import DISPATCH, ExchangeTime
-from tracer.timing.measured.compute import scaled
+from tracer.timing.measured.compute import scaled_estimate
 from tracer.traffic.moe import RowBytes, dispatched_rows
 
 if TYPE_CHECKING:
@@ -95,14 +96,14 @@ def _dispatched(
     if nodes == 1 or not model.top_groups or not found.floor_seconds:
         return found
     share = peak.seconds / found.floor_seconds
-    return scaled(found, share, "nodes that the router limits") if share < FEWER_COPIES else found
+    return scaled_estimate(found, share, "nodes that the router limits") if share < FEWER_COPIES else found
 
 
 def measured_axes(scenario: Scenario, traffic: CommVolume, gpu: Hardware) -> dict[tuple[str, str], Estimate]:
     """TP's collectives by axis and part; other axes stay on their links at peak."""
     found = {}
     for line in traffic.lines:
-        if line.axis == "tp" and line.bytes:
+        if line.axis == Axis.TP and line.bytes:
             try:
                 found[line.axis, line.part] = _tp(scenario, line, gpu)
             except ConfigError:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, Schedule, Work
+from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, ChunkWork, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +19,7 @@ class _Walk:
 
     def __init__(self, cells: Sequence[Sequence[Cell]], stage_of: Sequence[int], times: ChunkTimes) -> None:
         self.cells, self.stage_of = cells, stage_of
-        self.seconds = [times.of(work) for work in Work]
+        self.seconds = [times.of(work) for work in ChunkWork]
         self.forward: list[list[float]] = [[] for _ in stage_of]
         self.backward: list[list[float]] = [[] for _ in stage_of]
         self.free, self.place = [0.0] * len(cells), [0] * len(cells)
@@ -81,14 +79,6 @@ def chunk_clock(
     """
     walk = _Walk(cells, stage_of, times)
     assert walk.run(), "cells wait for each other"
-    table = np.array([row for rows in walk.rows for row in rows], dtype=np.float64)
-    return Schedule(
-        len(cells),
-        micro_batches,
-        table[:, 0],
-        table[:, 1],
-        np.repeat(np.arange(len(cells), dtype=np.int32), [len(rows) for rows in walk.rows]),
-        table[:, 2].astype(np.int8),
-        table[:, 3].astype(np.int32),
-        table[:, 4].astype(np.int32),
-    )
+    start, seconds, kind, forward, backward = zip(*(row for rows in walk.rows for row in rows), strict=True)
+    stage = tuple(number for number, rows in enumerate(walk.rows) for _ in rows)
+    return Schedule(len(cells), micro_batches, start, seconds, stage, kind, forward, backward)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, whole_number
 from tracer.timing.schedules.chunk_clock import chunk_clock
-from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, Schedule, Work
+from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, ChunkWork, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +45,11 @@ def interleaved_1f1b(stages: int, micro_batches: int, chunks: int, times: ChunkT
         warm = min((stages - stage - 1) * 2 + (chunks - 1) * stages, total)
         forward = [_turn(turn, stages, chunks) * stages + stage for turn in range(total)]
         backward = [(chunks - 1 - _turn(turn, stages, chunks)) * stages + stage for turn in range(total)]
-        row: list[Cell] = [(Work.FORWARD, chunk, -1) for chunk in forward[:warm]]
+        row: list[Cell] = [(ChunkWork.FORWARD, chunk, -1) for chunk in forward[:warm]]
         for back in range(total):
             if warm + back < total:
-                row.append((Work.FORWARD, forward[warm + back], -1))
-            row.append((Work.BACKWARD, -1, backward[back]))
+                row.append((ChunkWork.FORWARD, forward[warm + back], -1))
+            row.append((ChunkWork.BACKWARD, -1, backward[back]))
         cells.append(row)
     return chunk_clock(cells, [chunk % stages for chunk in range(stages * chunks)], micro_batches, times)
 
@@ -84,41 +84,41 @@ def _there_and_back(stages: int) -> list[int]:
 def _zb_v_cells(stage: int, stages: int, batches: int) -> Iterator[Cell]:
     """Cells of one stage: fill, turn, then one forward and backward of each half in turn."""
     down, up = stage, 2 * stages - 1 - stage
-    counts = {Work.FORWARD: [0, 0], Work.BACKWARD_INPUT: [0, 0], Work.WEIGHTS: [0, 0]}
+    counts = {ChunkWork.FORWARD: [0, 0], ChunkWork.BACKWARD_INPUT: [0, 0], ChunkWork.WEIGHTS: [0, 0]}
     chunks = (down, up)
 
-    def cell(work: Work, half: int) -> Cell:
+    def cell(work: ChunkWork, half: int) -> Cell:
         counts[work][half] += 1
-        forward, backward = (chunks[half], -1) if work is Work.FORWARD else (-1, chunks[half])
-        return (work, forward, backward) if work is not Work.WEIGHTS else (work, -1, -1)
+        forward, backward = (chunks[half], -1) if work is ChunkWork.FORWARD else (-1, chunks[half])
+        return (work, forward, backward) if work is not ChunkWork.WEIGHTS else (work, -1, -1)
 
     for _ in range(2 * (stages - stage) - 1):
-        yield cell(Work.FORWARD, 0)
+        yield cell(ChunkWork.FORWARD, 0)
     for _ in range(stage):
-        yield cell(Work.FORWARD, 1)
-        yield cell(Work.FORWARD, 0)
+        yield cell(ChunkWork.FORWARD, 1)
+        yield cell(ChunkWork.FORWARD, 0)
     for _ in range(stages - stage):
-        yield cell(Work.FORWARD, 1)
-        yield cell(Work.BACKWARD_INPUT, 1)
-        yield cell(Work.WEIGHTS, 1)
-    while min(counts[Work.FORWARD]) < batches:
-        if counts[Work.FORWARD][0] < batches:
-            yield cell(Work.FORWARD, 0)
-        yield cell(Work.BACKWARD_INPUT, 0)
-        yield cell(Work.WEIGHTS, 0)
-        if counts[Work.FORWARD][1] < batches:
-            yield cell(Work.FORWARD, 1)
-        yield cell(Work.BACKWARD_INPUT, 1)
-        yield cell(Work.WEIGHTS, 1)
+        yield cell(ChunkWork.FORWARD, 1)
+        yield cell(ChunkWork.BACKWARD_INPUT, 1)
+        yield cell(ChunkWork.WEIGHTS, 1)
+    while min(counts[ChunkWork.FORWARD]) < batches:
+        if counts[ChunkWork.FORWARD][0] < batches:
+            yield cell(ChunkWork.FORWARD, 0)
+        yield cell(ChunkWork.BACKWARD_INPUT, 0)
+        yield cell(ChunkWork.WEIGHTS, 0)
+        if counts[ChunkWork.FORWARD][1] < batches:
+            yield cell(ChunkWork.FORWARD, 1)
+        yield cell(ChunkWork.BACKWARD_INPUT, 1)
+        yield cell(ChunkWork.WEIGHTS, 1)
     for _ in range(stage):
-        yield cell(Work.BACKWARD_INPUT, 0)
-        yield cell(Work.BACKWARD_INPUT, 1)
+        yield cell(ChunkWork.BACKWARD_INPUT, 0)
+        yield cell(ChunkWork.BACKWARD_INPUT, 1)
     for _ in range(stages - stage):
-        yield cell(Work.BACKWARD_INPUT, 0)
-        yield cell(Work.WEIGHTS, 0)
+        yield cell(ChunkWork.BACKWARD_INPUT, 0)
+        yield cell(ChunkWork.WEIGHTS, 0)
     for half in (1, 0):
-        while counts[Work.WEIGHTS][half] < batches:
-            yield cell(Work.WEIGHTS, half)
+        while counts[ChunkWork.WEIGHTS][half] < batches:
+            yield cell(ChunkWork.WEIGHTS, half)
 
 
 def dualpipe_v(stages: int, micro_batches: int, times: ChunkTimes) -> Schedule:
@@ -143,24 +143,28 @@ def _dualpipe_v_cells(stage: int, stages: int, batches: int) -> Iterator[Cell]:
     """The eight steps of the published implementation, one stage's."""
     down, up = stage, 2 * stages - 1 - stage
     left = stages - stage - 1
-    yield from [(Work.FORWARD, down, -1)] * (2 * left)
-    yield from [(Work.FORWARD, down, -1), (Work.FORWARD, up, -1)] * (stage + 1)
-    yield from [(Work.BACKWARD_INPUT, -1, up), (Work.WEIGHTS, -1, -1), (Work.FORWARD, up, -1)] * left
+    yield from [(ChunkWork.FORWARD, down, -1)] * (2 * left)
+    yield from [(ChunkWork.FORWARD, down, -1), (ChunkWork.FORWARD, up, -1)] * (stage + 1)
+    yield from [
+        (ChunkWork.BACKWARD_INPUT, -1, up),
+        (ChunkWork.WEIGHTS, -1, -1),
+        (ChunkWork.FORWARD, up, -1),
+    ] * left
     for turn in range(batches - 2 * stages + stage + 1):
         if turn == 0 and not left:
-            yield from ((Work.FORWARD, down, -1), (Work.BACKWARD, -1, up))
+            yield from ((ChunkWork.FORWARD, down, -1), (ChunkWork.BACKWARD, -1, up))
         else:
-            yield (Work.OVERLAPPED, down, up)
-        yield (Work.OVERLAPPED, up, down)
-    yield from [(Work.BACKWARD, -1, up), (Work.OVERLAPPED, up, down)] * left
+            yield (ChunkWork.OVERLAPPED, down, up)
+        yield (ChunkWork.OVERLAPPED, up, down)
+    yield from [(ChunkWork.BACKWARD, -1, up), (ChunkWork.OVERLAPPED, up, down)] * left
     turns = stage + 1
     for turn in range(turns):
         late = 2 * turn >= turns if stage % 2 else 2 * turn > turns - 1
         later = late or (stage % 2 == 0 and turn == turns // 2)
-        yield (Work.BACKWARD_INPUT if late else Work.BACKWARD, -1, up)
-        yield (Work.BACKWARD_INPUT if later else Work.BACKWARD, -1, down)
-    yield from [(Work.WEIGHTS, -1, -1), (Work.BACKWARD_INPUT, -1, down)] * left
-    yield from [(Work.WEIGHTS, -1, -1)] * (stage + 1)
+        yield (ChunkWork.BACKWARD_INPUT if late else ChunkWork.BACKWARD, -1, up)
+        yield (ChunkWork.BACKWARD_INPUT if later else ChunkWork.BACKWARD, -1, down)
+    yield from [(ChunkWork.WEIGHTS, -1, -1), (ChunkWork.BACKWARD_INPUT, -1, down)] * left
+    yield from [(ChunkWork.WEIGHTS, -1, -1)] * (stage + 1)
 
 
 def chunk_idle_seconds(schedule: str, stages: int, times: ChunkTimes) -> float | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.errors import ConfigError, whole_number
 from tracer.timing.basis import Rates
 from tracer.timing.batch import TimedBatch
@@ -47,7 +45,7 @@ def chunked_prompt(
         pass_time(scenario, hardware, batch=each, links=links, rates=rates, like=first) for each in batches
     ]
     times = [first, *rest]
-    table = np.array([each.chunk_seconds for each in times]).T
+    table = tuple(zip(*(each.chunk_seconds for each in times), strict=True))
     send = max(each.send_seconds for each in times)
     stage_of = tuple(piece.stage for piece in scenario.chunks)
     if len(stage_of) == scenario.mesh.stages:

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tracer.errors import ConfigError, finite_number, whole_number
 from tracer.timing.schedules.pipeline import check_stages
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 @dataclass(frozen=True, slots=True)
 class DecodePipeline:
-    """``start``: [steps, chunks, groups] float64 seconds; every cell lasts ``cell_seconds``.
+    """``start``: ``[steps][chunks][groups]`` seconds; every cell lasts ``cell_seconds``.
 
     ``stage_of`` is the stage of each chunk; without virtual stages chunk n is stage n.
     """
 
-    start: NDArray[np.float64]
+    start: tuple[tuple[tuple[float, ...], ...], ...]
     cell_seconds: float
     stage_of: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(steps, chunks of all stages, groups)."""
+        return len(self.start), len(self.start[0]), len(self.start[0][0])
 
     @property
     def stages(self) -> int:
@@ -35,7 +34,7 @@ class DecodePipeline:
     @property
     def groups(self) -> int:
         """Groups of requests."""
-        return int(self.start.shape[2])
+        return self.shape[2]
 
     @property
     def steady_bubble(self) -> float | None:
@@ -46,19 +45,19 @@ class DecodePipeline:
     @property
     def makespan(self) -> float:
         """Seconds until the last token of the last group is out."""
-        return float(self.start.max()) + self.cell_seconds
+        return max(begin for step in self.start for row in step for begin in row) + self.cell_seconds
 
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time."""
-        share: float = 1.0 - self.start.size * self.cell_seconds / (self.makespan * self.stages)
-        return share
+        steps, chunks, groups = self.shape
+        return 1.0 - steps * chunks * groups * self.cell_seconds / (self.makespan * self.stages)
 
     @property
     def seconds_per_token(self) -> float:
         """Time between tokens of one request at the end of the run (its TPOT); the whole run if one step."""
-        ends = self.start[:, -1, 0]
-        return float(ends[-1] - ends[-2]) if len(ends) > 1 else self.makespan
+        ends = [step[-1][0] for step in self.start]
+        return ends[-1] - ends[-2] if len(ends) > 1 else self.makespan
 
 
 def run_decode(
@@ -83,20 +82,20 @@ def run_decode(
     cell = finite_number("pipeline.cell_seconds", cell_seconds, unit="seconds")
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     chunks = len(where)
-    start = np.zeros((rounds, chunks, count))
+    start = [[[0.0] * count for _ in range(chunks)] for _ in range(rounds)]
     free = [0.0] * (max(where) + 1)
     arrivals = [(0.0, 0, 0, group) for group in range(count)]
     while arrivals:
         ready, step, chunk, group = heappop(arrivals)
         stage = where[chunk]
         begin = max(ready, free[stage])
-        start[step, chunk, group] = begin
+        start[step][chunk][group] = begin
         free[stage] = end = begin + cell
         after = (chunk + 1) % chunks
         arrives = end + (0.0 if after and where[after] == stage else send)
         if after or step + 1 < rounds:
             heappush(arrivals, (arrives, step + (after == 0), after, group))
-    return DecodePipeline(start, cell, where)
+    return DecodePipeline(tuple(tuple(map(tuple, step)) for step in start), cell, where)
 
 
 def _stages_of(stage_of: int | Sequence[int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError, whole_number
-from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, Schedule, Work
+from tracer.timing.schedules.dualpipe_clock import Cell, ChunkTimes, ChunkWork, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,23 +100,23 @@ def _cool_down(depth: int, near: int, far: int) -> Iterator[Cell]:
 
 
 def _forward(direction: int) -> Cell:
-    return (Work.FORWARD, direction, -1)
+    return (ChunkWork.FORWARD, direction, -1)
 
 
 def _backward(direction: int) -> Cell:
-    return (Work.BACKWARD, -1, direction)
+    return (ChunkWork.BACKWARD, -1, direction)
 
 
 def _input(direction: int) -> Cell:
-    return (Work.BACKWARD_INPUT, -1, direction)
+    return (ChunkWork.BACKWARD_INPUT, -1, direction)
 
 
 def _weights() -> Cell:
-    return (Work.WEIGHTS, -1, -1)
+    return (ChunkWork.WEIGHTS, -1, -1)
 
 
 def _both(forward: int, backward: int) -> Cell:
-    return (Work.OVERLAPPED, forward, backward)
+    return (ChunkWork.OVERLAPPED, forward, backward)
 
 
 def _timed(cells: list[list[Cell]], stages: int, micro_batches: int, times: ChunkTimes) -> Schedule:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-
-class Work(IntEnum):
+class ChunkWork(IntEnum):
     """What a cell of the schedule does; codes are those of ``Schedule.kind``."""
 
     FORWARD = 0
@@ -24,7 +19,7 @@ class Work(IntEnum):
     OVERLAPPED = 4
 
 
-Cell = tuple[Work, int, int]
+Cell = tuple[ChunkWork, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,7 @@ class ChunkTimes:
                 f"try {self.backward / 2:g}",
             )
 
-    def of(self, work: Work) -> float:
+    def of(self, work: ChunkWork) -> float:
         """Seconds of a cell."""
         return (
             self.forward, self.backward, self.backward - self.weights, self.weights, self.overlapped
@@ -65,34 +60,37 @@ class ChunkTimes:
 class Schedule:
     """Cells of a schedule as columns, stage by stage in time order.
 
-    ``start`` and ``seconds``: [cells] float64; ``stage``: [cells] int32; ``kind``: [cells] int8, a
-    :class:`Work`; ``forward_batch`` and ``backward_batch``: [cells] int32, the micro-batch of that part
-    (direction 1 counts on after direction 0), -1 where there is none.
+    Columns are ``[cells]``: ``kind`` is a :class:`ChunkWork`; ``forward_batch`` and ``backward_batch`` are
+    the micro-batch of that part (direction 1 counts on after direction 0), -1 where there is none.
     """
 
     stages: int
     micro_batches: int
-    start: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-    stage: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    forward_batch: NDArray[np.int32]
-    backward_batch: NDArray[np.int32]
+    start: tuple[float, ...]
+    seconds: tuple[float, ...]
+    stage: tuple[int, ...]
+    kind: tuple[int, ...]
+    forward_batch: tuple[int, ...]
+    backward_batch: tuple[int, ...]
 
     @property
     def makespan(self) -> float:
         """Seconds from the first cell's start to the last one's end."""
-        return float((self.start + self.seconds).max())
+        return max(begin + spent for begin, spent in zip(self.start, self.seconds, strict=True))
 
     @property
-    def busy_seconds(self) -> NDArray[np.float64]:
+    def busy_seconds(self) -> tuple[float, ...]:
         """Seconds each stage works, [stages]."""
-        return np.bincount(self.stage, self.seconds, self.stages).astype(np.float64)
+        own: list[list[float]] = [[] for _ in range(self.stages)]
+        for stage, spent in zip(self.stage, self.seconds, strict=True):
+            own[stage].append(spent)
+        return tuple(exact_sum(row) for row in own)
 
     @property
-    def bubble_seconds(self) -> NDArray[np.float64]:
+    def bubble_seconds(self) -> tuple[float, ...]:
         """Seconds each stage idles before the last stage is done, [stages]."""
-        return self.makespan - self.busy_seconds
+        whole = self.makespan
+        return tuple(whole - busy for busy in self.busy_seconds)
 
 
 class _Clock:
@@ -100,7 +98,7 @@ class _Clock:
 
     def __init__(self, cells: list[list[Cell]], stages: int, half: int, times: ChunkTimes) -> None:
         self.cells, self.stages, self.half = cells, stages, half
-        self.seconds = [times.of(work) for work in Work]
+        self.seconds = [times.of(work) for work in ChunkWork]
         self.forward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
         self.backward_done: list[list[list[float]]] = [[[] for _ in range(stages)] for _ in range(2)]
         self.free = [0.0] * stages
@@ -148,7 +146,7 @@ class _Clock:
             ready = max(ready, done[batch])
         return ready
 
-    def _put(self, stage: int, work: Work, forward: int, backward: int, ready: float) -> None:
+    def _put(self, stage: int, work: ChunkWork, forward: int, backward: int, ready: float) -> None:
         start = max(self.free[stage], ready)
         seconds = self.seconds[work]
         end = start + seconds
@@ -166,15 +164,7 @@ def clock(cells: list[list[Cell]], stages: int, micro_batches: int, times: Chunk
     """The schedule with its times, ``cells[stage]`` run in order on each stage."""
     walk = _Clock(cells, stages, micro_batches // 2, times)
     walk.run()
-    table = np.array([row for rows in walk.rows for row in rows], dtype=np.float64)
-    counts = [len(rows) for rows in walk.rows]
-    return Schedule(
-        stages,
-        micro_batches,
-        table[:, 0],
-        table[:, 1],
-        np.repeat(np.arange(stages, dtype=np.int32), counts),
-        table[:, 2].astype(np.int8),
-        table[:, 3].astype(np.int32),
-        table[:, 4].astype(np.int32),
-    )
+    columns = zip(*(row for rows in walk.rows for row in rows), strict=True)
+    start, seconds, kind, forward_batch, backward_batch = columns
+    stage = tuple(number for number, rows in enumerate(walk.rows) for _ in rows)
+    return Schedule(stages, micro_batches, start, seconds, stage, kind, forward_batch, backward_batch)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
-import numpy as np
-
+from tracer.display import exact_sum
 from tracer.errors import ConfigError, finite_number, whole_number
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Table = tuple[tuple[float, ...], ...]
+"""Seconds, a row a stage or chunk, a column a micro-batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Start and seconds of each chunk's work on each micro-batch, ``[chunks, micro-batches]`` float64.
+    """Start and seconds of each chunk's work on each micro-batch, ``[chunks][micro-batches]``.
 
     ``stage_of`` is the stage of each chunk; without virtual stages chunk n is stage n.
     """
 
-    start: NDArray[np.float64]
-    seconds: NDArray[np.float64]
+    start: Table
+    seconds: Table
     stage_of: tuple[int, ...]
 
     @property
@@ -38,7 +37,7 @@ class Pipeline:
     @property
     def micro_batches(self) -> int:
         """Number of micro-batches."""
-        return int(self.start.shape[1])
+        return len(self.start[0])
 
     @property
     def closed_bubble(self) -> float | None:
@@ -49,13 +48,16 @@ class Pipeline:
     @property
     def makespan(self) -> float:
         """Seconds until all work is done."""
-        return float((self.start + self.seconds).max())
+        return max(
+            begin + spent
+            for starts, row in zip(self.start, self.seconds, strict=True)
+            for begin, spent in zip(starts, row, strict=True)
+        )
 
     @property
     def bubble(self) -> float:
         """Idle share of all stages' time from the first start to the last end."""
-        share: float = 1.0 - float(self.seconds.sum()) / (self.makespan * self.stages)
-        return share
+        return 1.0 - exact_sum(spent for row in self.seconds for spent in row) / (self.makespan * self.stages)
 
 
 def check_stages(stages: int, layers: int | None = None) -> int:
@@ -71,9 +73,7 @@ def check_stages(stages: int, layers: int | None = None) -> int:
     return stages
 
 
-def run_pipeline(
-    seconds: NDArray[np.float64] | Sequence[Sequence[float]], send_seconds: float = 0.0
-) -> Pipeline:
+def run_pipeline(seconds: Sequence[Sequence[float]], send_seconds: float = 0.0) -> Pipeline:
     """Run ``seconds[stage][micro-batch]``; a micro-batch reaches the next stage ``send_seconds`` later.
 
     A stage works on micro-batches in order, one at a time; sending occupies no stage.
@@ -81,44 +81,45 @@ def run_pipeline(
     Raises:
         ConfigError: for an empty or ragged table, or a time that is not above 0.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
-    start = np.zeros_like(table)
-    arrived = np.zeros(table.shape[1])
-    for stage in range(table.shape[0]):
-        start[stage] = _in_order(arrived, table[stage])
-        arrived = start[stage] + table[stage] + send
-    return Pipeline(start, table, tuple(range(len(table))))
+    start: list[tuple[float, ...]] = []
+    arrived: Sequence[float] = (0.0,) * len(table[0])
+    for row in table:
+        start.append(_in_order(arrived, row))
+        arrived = [begin + spent + send for begin, spent in zip(start[-1], row, strict=True)]
+    return Pipeline(tuple(start), table, tuple(range(len(table))))
 
 
-def _in_order(ready: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+def _in_order(ready: Sequence[float], seconds: Sequence[float]) -> tuple[float, ...]:
     """Starts on one stage: each micro-batch when it is ready and the one before is done.
 
     start[m] = max over j ≤ m of (ready[j] + the seconds of j..m-1): one running maximum.
     """
-    before = np.concatenate(([0.0], np.cumsum(seconds)[:-1]))
-    starts: NDArray[np.float64] = before + np.maximum.accumulate(ready - before)
-    return starts
+    before = (0.0, *accumulate(seconds[:-1]))
+    latest = accumulate((at - gone for at, gone in zip(ready, before, strict=True)), max)
+    return tuple(gone + late for gone, late in zip(before, latest, strict=True))
 
 
-def check_table(seconds: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+def stage_times(seconds: Sequence[Sequence[float]]) -> Table:
     """A table of seconds that is not empty and all above 0.
 
     Raises:
         ConfigError: otherwise.
     """
     try:
-        table = np.asarray(seconds, dtype=np.float64)
+        table = tuple(tuple(float(value) for value in row) for row in seconds)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             "pipeline.seconds", seconds, "must be a table [stages][micro-batches] of numbers", "try [[1, 1]]"
         ) from error
-    if table.ndim != 2 or table.size == 0:
-        rule = "must be a table [stages][micro-batches] that is not empty"
-        raise ConfigError("pipeline.seconds", f"shape {table.shape}", rule, "try [[1, 1]]")
-    wrong = table[~(np.isfinite(table) & (table > 0))]
-    if wrong.size:
-        finite_number("pipeline.seconds", float(wrong[0]), unit="seconds")
+    widths = {len(row) for row in table}
+    if len(widths) != 1 or widths == {0}:
+        rule = "must be a table [stages][micro-batches] that is not empty, with rows of one length"
+        raise ConfigError("pipeline.seconds", f"rows of {sorted(widths)}", rule, "try [[1, 1]]")
+    for row in table:
+        for value in row:
+            finite_number("pipeline.seconds", value, unit="seconds")
     return table
 
 

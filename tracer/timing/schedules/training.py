@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tracer.display import exact_sum
 from tracer.errors import ConfigError, whole_number
 from tracer.scenario.plan import ChunkOrder
@@ -56,11 +54,13 @@ class Training:
     def idle_inside(self) -> float:
         """Seconds that the worst stage idles between its own first and last cell."""
         found = self.schedule
-        ends, first = found.start + found.seconds, np.full(found.stages, np.inf)
-        last = np.zeros(found.stages)
-        np.minimum.at(first, found.stage, found.start)
-        np.maximum.at(last, found.stage, ends)
-        return max(0.0, float((last - first - found.busy_seconds).max()))
+        first: dict[int, float] = {}
+        last: dict[int, float] = {}
+        for stage, start, seconds in zip(found.stage, found.start, found.seconds, strict=True):
+            first.setdefault(stage, start)
+            last[stage] = start + seconds
+        idle = (last[stage] - first[stage] - busy for stage, busy in enumerate(found.busy_seconds))
+        return max(0.0, *idle)
 
 
 def trainings(whole: PassTime, micro_batches: int) -> tuple[Training, ...]:

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tracer.errors import ConfigError, finite_number
-from tracer.timing.schedules.pipeline import Pipeline, check_table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from tracer.timing.schedules.pipeline import Pipeline, Table, stage_times
 
 
 def run_chunks(
-    seconds: NDArray[np.float64] | Sequence[Sequence[float]],
+    seconds: Sequence[Sequence[float]],
     stage_of: Sequence[int],
     send_seconds: float = 0.0,
 ) -> Pipeline:
@@ -37,7 +31,7 @@ def run_chunks(
     Raises:
         ConfigError: for an empty or ragged table, a time that is not above 0, or chunks without a stage.
     """
-    table = check_table(seconds)
+    table = stage_times(seconds)
     send = finite_number("pipeline.send_seconds", send_seconds, zero=True, unit="seconds")
     if len(stage_of) != len(table) or sorted(set(stage_of)) != list(range(max(stage_of, default=-1) + 1)):
         rule = f"must give each of {len(table)} chunks a stage, none left out"
@@ -45,29 +39,29 @@ def run_chunks(
     stages = max(stage_of) + 1
     in_turn = all(stage == chunk % stages for chunk, stage in enumerate(stage_of))
     start = (_interleaved if in_turn else _greedy)(table, tuple(stage_of), send)
-    return Pipeline(start, table, tuple(stage_of))
+    return Pipeline(tuple(map(tuple, start)), table, tuple(stage_of))
 
 
-def _interleaved(table: NDArray[np.float64], stage_of: tuple[int, ...], send: float) -> NDArray[np.float64]:
+def _interleaved(table: Table, stage_of: tuple[int, ...], send: float) -> list[list[float]]:
     """Groups of micro-batches lap by lap: nothing that a stage waits for comes later in this order."""
-    chunks, batches = table.shape
+    chunks, batches = len(table), len(table[0])
     stages = max(stage_of) + 1
-    start, free = np.zeros_like(table), [0.0] * stages
+    start, free = [[0.0] * batches for _ in table], [0.0] * stages
     for first in range(0, batches, stages):
         for chunk in range(chunks):
             stage = stage_of[chunk]
             away = send if stages > 1 else 0.0
             for batch in range(first, min(first + stages, batches)):
-                ready = start[chunk - 1, batch] + table[chunk - 1, batch] + away if chunk else 0.0
-                start[chunk, batch] = max(free[stage], ready)
-                free[stage] = start[chunk, batch] + table[chunk, batch]
+                ready = start[chunk - 1][batch] + table[chunk - 1][batch] + away if chunk else 0.0
+                start[chunk][batch] = max(free[stage], ready)
+                free[stage] = start[chunk][batch] + table[chunk][batch]
     return start
 
 
-def _greedy(table: NDArray[np.float64], stage_of: tuple[int, ...], send: float) -> NDArray[np.float64]:
+def _greedy(table: Table, stage_of: tuple[int, ...], send: float) -> list[list[float]]:
     """A free stage takes what has arrived: the later chunk first, then the earlier micro-batch."""
-    chunks, batches = table.shape
-    start, free = np.zeros_like(table), [0.0] * (max(stage_of) + 1)
+    chunks, batches = len(table), len(table[0])
+    start, free = [[0.0] * batches for _ in table], [0.0] * (max(stage_of) + 1)
     waiting: list[list[tuple[int, int]]] = [[] for _ in free]
     # (when, kind, chunk, micro-batch); kind 0: work arrives, kind 1: the chunk's stage looks for work.
     events: list[tuple[float, int, int, int]] = [(0.0, 0, 0, batch) for batch in range(batches)]
@@ -82,8 +76,8 @@ def _greedy(table: NDArray[np.float64], stage_of: tuple[int, ...], send: float) 
             continue
         taken, number = heappop(waiting[stage])
         taken = -taken
-        start[taken, number] = now
-        end = free[stage] = now + float(table[taken, number])
+        start[taken][number] = now
+        end = free[stage] = now + table[taken][number]
         if waiting[stage]:
             heappush(events, (end, 1, taken, number))
         if taken + 1 < chunks:

@@ -51,7 +51,7 @@ def dwdp_checklist(
 
 def _phase(batch: TimedBatch) -> Check:
     holds = batch.phase is Phase.PREFILL
-    why = "a pass has many tokens" if holds else "decode has few tokens a pass, experts stay as large"
+    why = "a pass has many tokens" if holds else "decode has few tokens per pass, experts stay as large"
     return Check("prefill", holds, f"{batch.phase}: {why}")
 
 

@@ -87,12 +87,11 @@ def choose_contract(
     tp: int = 1,
     nvlink_domains: int = 1,
     exchange_seconds: float | None = None,
-    seed: int = 0,
 ) -> Choice:
     """``dwdp`` where every check holds, it is faster and keeps the TTFT limit; else tokens move.
 
     Tokens move as the group's ``copies`` say: ``ag_rs`` for ``all``, else ``ep``. Waiting at rendezvous is
-    simulated from ``length_cv`` and charged to tokens; ``exchange_seconds`` replaces the group's own
+    that of ``length_cv`` and charged to tokens; ``exchange_seconds`` replaces the group's own
     dispatch and combine of a layer (relays, several NVLink domains). Queueing is M/D/1 a rank: ρ/(2(1-ρ))
     passes.
 
@@ -107,7 +106,7 @@ def choose_contract(
         )
     checks = dwdp_checklist(group, workload.batch, tp=tp, nvlink_domains=nvlink_domains)
     rest = _dense_seconds(group, workload.batch)
-    waiting = waiting_share(group.ranks, workload.length_cv, trials=4_000, seed=seed).share
+    waiting = waiting_share(group.ranks, workload.length_cv).share
     moe = group.spec.moe_layers
     tokens = _forecast((rest + moe * found.dep_seconds) / (1 - waiting), workload)
     weights = _forecast(rest + moe * found.dwdp_seconds, workload)

@@ -6,7 +6,6 @@ contracts in ``tracer/data/schemas``: ``trip`` for one token, ``trips`` for seve
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from typing import TYPE_CHECKING
@@ -22,6 +21,8 @@ COLUMNS = ("hop", "layer", "stage", "kind", "axis", "dead", "src", "dst", "bytes
 def to_csv(trip: Trip) -> str:
     """Rows in the order of the trip, under a header line; ``\\n`` ends each."""
     out = io.StringIO()
+    import csv
+
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for index, hop in enumerate(trip.hops):

@@ -11,6 +11,7 @@ from tracer.trip.hops.gathers import weight_gather
 from tracer.trip.hops.heads import heads_gather, heads_scatter
 from tracer.trip.hops.pp import land, pp_send
 from tracer.trip.hops.routing import counts_gather, counts_reduce, probs_dispatch
+from tracer.trip.hops.state import state_pass
 from tracer.trip.hops.tp import all_gather, all_reduce, head_copy, logits_gather, reduce_scatter
 
 SAME_IN_EVERY_LAYER = frozenset(
@@ -23,9 +24,10 @@ SAME_IN_EVERY_LAYER = frozenset(
         partials_return,
         query_send,
         reduce_scatter,
+        state_pass,
     }
 )
-"""Hops whose transfers depend on the home rank and the part of the layer, and on nothing else."""
+"""Hops whose transfers depend on the home rank, the part and the kind of the layer, and on nothing else."""
 
 __all__ = [
     "SAME_IN_EVERY_LAYER",
@@ -46,6 +48,7 @@ __all__ = [
     "probs_dispatch",
     "query_send",
     "reduce_scatter",
+    "state_pass",
     "weight_gather",
     "weight_pull",
 ]

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from tracer.memory.kv import heads_peers, shard_peers
 from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES, Dtype
 from tracer.model.layers import CompressedAttention
 from tracer.scenario.plan import DecodeAttention, KvExchange
 from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.moves import make_hop, send, tp_ranks
-from tracer.trip.kinds import kind_at, output_width, query_values
+from tracer.trip.kinds import kind_at, output_width, query_values, ring_steps
 
 if TYPE_CHECKING:
     from tracer.model.spec import ModelSpec
@@ -40,33 +41,43 @@ def kv_elements(scenario: Scenario) -> int:
     return heads * (model.need("head_dim", why) + model.need("v_head_dim", why))
 
 
-def kv_bytes(scenario: Scenario, layer: int) -> int:
-    """Bytes of one token's K/V on one TP rank in a layer, with an indexer's key where it has one."""
+def kv_bytes(scenario: Scenario, layer: int, position: int = 0) -> int:
+    """Bytes of one token's K/V on one TP rank in a layer, with an indexer's key where it has one.
+
+    The token that completes ``ratio`` tokens of a compressed layer brings their entry too.
+    """
     kind, dtype = kind_at(scenario.model, layer), scenario.dtype.kv
     if kind is None:
         return kv_elements(scenario) * BYTES[dtype]
-    index = 0 if isinstance(kind.attention, CompressedAttention) else index_bytes(kind)
-    return kv_bytes_of_layer(kind, dtype, scenario.mesh.tp) + index
+    own, index = kv_bytes_of_layer(kind, dtype, scenario.mesh.tp), index_bytes(kind)
+    if isinstance(kind.attention, CompressedAttention):
+        completes = kind.attention.ratio and (position + 1) % kind.attention.ratio == 0
+        return 2 * own + index if completes else own
+    return own + index
 
 
 def kv_exchange(scenario: Scenario, where: Where) -> Hop:
     """Each TP rank's K/V of the token reaches the other CP ranks with the same tp.
 
-    ``ring`` hands it from cp i to i+1, cp-1 times, whatever causality needs; ``all_gather`` sends it
-    straight to each (Llama 3). The two are equal at cp = 2. ``hierarchical`` hands the heads of each inner
+    ``ring`` hands it from cp i to i+1, cp-1 times, whatever causality needs (``ring_steps``: fewer for
+    windows, where the framework stops early); ``all_gather`` sends it straight to each (Llama 3). The two
+    are equal at cp = 2. ``hierarchical`` hands the heads of each inner
     CP rank round the ranks that have the same place in the other inner groups.
     """
     parts = scenario.plan.head_parts(scenario.mesh.cp)
-    heads = head_slice(scenario).kv * BYTES[scenario.dtype.kv] if parts > 1 else 0
-    size = heads or kv_bytes(scenario, where.layer)
+    if parts > 1:
+        size = head_slice(scenario, where.layer).kv * BYTES[scenario.dtype.kv]
+    else:
+        size = kv_bytes(scenario, where.layer, where.position)
+    steps = ring_steps(scenario, where.layer) if parts == 1 else scenario.mesh.cp // parts - 1
     transfers: list[Transfer] = []
     for rank in kv_writers(scenario, where.home):
-        lane = scenario.mesh.dense.coordinate(rank, "cp") % parts
-        group = list(scenario.mesh.dense.group(rank, "cp"))[lane::parts]
+        lane = scenario.mesh.dense.coordinate(rank, Axis.CP) % parts
+        group = list(scenario.mesh.dense.group(rank, Axis.CP))[lane::parts]
         start = group.index(rank)
         ring = group[start:] + group[:start]
         if scenario.plan.kv_exchange is not KvExchange.ALL_GATHER:
-            transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring)]
+            transfers += [send(scenario, a, b, size, Role.KV) for a, b in pairwise(ring[: steps + 1])]
         else:
             transfers += [send(scenario, rank, peer, size, Role.KV) for peer in ring[1:]]
     return make_hop(HopKind.KV_EXCHANGE, where, transfers)
@@ -155,17 +166,23 @@ def query_elements(scenario: Scenario, layer: int | None = None) -> int:
     return (query_elements_per_token(scenario.model) if own is None else own) // scenario.mesh.tp
 
 
+def partial_shape(scenario: Scenario, layer: int | None = None) -> tuple[int, int]:
+    """(heads over all TP ranks, width of a head's output) of a layer (None: of the model's main kind)."""
+    model = scenario.model
+    own = None if layer is None else output_width(model, layer)
+    if own is None:
+        own = model.need("heads", WHY), model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
+    return own
+
+
 def partial_bytes(scenario: Scenario, layer: int | None = None) -> int:
     """Bytes of the partial result that one rank returns to another: outputs, m and ℓ of its heads.
 
     An output has the width of a value head (MLA: of the latent without its rotary part) in the
     activations' dtype; the largest score m and the softmax sum ℓ of each head are FP32.
     """
-    model = scenario.model
-    own = None if layer is None else output_width(model, layer)
-    if own is None:
-        own = model.need("heads", WHY), model.need("kv_lora_rank" if model.mla else "v_head_dim", WHY)
-    heads, width = own[0] // scenario.mesh.tp, own[1]
+    all_heads, width = partial_shape(scenario, layer)
+    heads = all_heads // scenario.mesh.tp
     return heads * (width * BYTES[scenario.dtype.activations] + 2 * BYTES[Dtype.FP32])
 
 

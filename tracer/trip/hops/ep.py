@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.scenario.plan import Contract, DispatchMode
@@ -49,7 +50,7 @@ def dispatch_from(
 ) -> list[Transfer]:
     """Transfers of the copy that one source rank dispatches; fallbacks are told to ``notes``."""
     low_latency = scenario.plan.dispatch is DispatchMode.LOW_LATENCY
-    hidden = scenario.model.need("hidden", "size a row")
+    hidden = scenario.model.expert_row
     is_ep = scenario.plan.contract is Contract.EP
     size = dispatch_row_bytes(hidden, scenario.dtype.dispatch, low_latency=low_latency and is_ep)
     if not is_ep:
@@ -99,7 +100,7 @@ def combine(scenario: Scenario, where: Where, known: Known | None = None) -> Hop
 
 def combine_to(scenario: Scenario, where: Where, source: int, known: Known | None = None) -> list[Transfer]:
     """Transfers that bring one source rank's copy its results."""
-    size = scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.combine]
+    size = scenario.model.expert_row * BYTES[scenario.dtype.combine]
     if scenario.plan.contract is not Contract.EP:
         return [send(scenario, peer, source, size, Role.PARTIAL) for peer in dispatch_peers(scenario, source)]
     if scenario.plan.dispatch is DispatchMode.LOW_LATENCY:
@@ -140,8 +141,8 @@ def experts_by_owner(scenario: Scenario, where: Where, puller: int) -> dict[int,
 def pulls_to(scenario: Scenario, where: Where, puller: int) -> list[Transfer]:
     """One transfer from each rank that owns a slice the puller lacks."""
     mesh, etp_size = scenario.mesh, scenario.mesh.etp
-    own = mesh.expert_coordinate(puller, "ep"), mesh.expert_coordinate(puller, "etp")
-    edp, whole = mesh.expert_coordinate(puller, "edp"), bytes_per_expert(scenario)
+    own = mesh.expert_coordinate(puller, Axis.EP), mesh.expert_coordinate(puller, Axis.ETP)
+    edp, whole = mesh.expert_coordinate(puller, Axis.EDP), bytes_per_expert(scenario)
     pulls = []
     for ep, experts in experts_by_owner(scenario, where, puller).items():
         for etp in range(etp_size):

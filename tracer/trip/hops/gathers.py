@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracer.memory.shard_units import UnitKind, shard_unit
 from tracer.scenario.plan import Contract
 from tracer.trip.hop import Hop, HopKind, Part, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send, tp_ranks
@@ -13,13 +12,6 @@ from tracer.trip.hops.routes import expert_messages
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
-_UNITS = {
-    Part.EMBEDDING: UnitKind.EMBEDDING,
-    Part.ATTENTION: UnitKind.LAYER,
-    Part.MOE: UnitKind.EXPERTS,
-    Part.HEAD: UnitKind.HEAD,
-}
-
 
 def weight_gather(scenario: Scenario, where: Where) -> Hop:
     """Every rank that runs the token's unit gets the pieces that it does not keep, straight from who does.
@@ -27,7 +19,15 @@ def weight_gather(scenario: Scenario, where: Where) -> Hop:
     The TP group runs the token's layers and ends; of routed experts the ranks of those picked. It moves no
     token: it touches no GPU, adds no crossing, and its bytes are tallied apart.
     """
-    kind = _UNITS[where.part]
+    # Few deployments shard their weights, and loading what sizes them takes longer than a short trip.
+    from tracer.memory.shard_units import UnitKind, shard_unit
+
+    kind = {
+        Part.EMBEDDING: UnitKind.EMBEDDING,
+        Part.ATTENTION: UnitKind.LAYER,
+        Part.MOE: UnitKind.EXPERTS,
+        Part.HEAD: UnitKind.HEAD,
+    }[where.part]
     transfers: list[Transfer] = []
     for rank in unit_ranks(scenario, where):
         unit = shard_unit(scenario, rank, kind, where.layer)

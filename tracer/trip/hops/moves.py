@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.scenario.plan import Sp, TpAlgo
-from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
+from tracer.trip.hop import Hop, HopKind, Part, Role, Transfer, Where
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
@@ -36,12 +37,18 @@ def send(scenario: Scenario, source: int, destination: int, size: int, role: Rol
     return Transfer(source, destination, size, scenario.cluster.tier(source, destination), role)
 
 
-def row_bytes(scenario: Scenario) -> int:
-    """Bytes of the token's row ``[hidden]`` as activations."""
-    return scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.activations]
+def row_elements(scenario: Scenario, part: Part | None = None) -> int:
+    """Elements of the token's row: ``hidden``; in a MoE block what its experts take (LatentMoE: less)."""
+    model = scenario.model
+    return model.expert_row if part is Part.MOE else model.need("hidden", "size a row")
 
 
-def gathered_row_bytes(scenario: Scenario) -> int:
+def row_bytes(scenario: Scenario, part: Part | None = None) -> int:
+    """Bytes of the token's row as activations."""
+    return row_elements(scenario, part) * BYTES[scenario.dtype.activations]
+
+
+def gathered_row_bytes(scenario: Scenario, part: Part | None = None) -> int:
     """Bytes of the row as an all-gather over TP carries it.
 
     With SP it feeds a split matmul, in ``dtype.tp_gather``; after a dispatch that was split before, it hands
@@ -49,15 +56,15 @@ def gathered_row_bytes(scenario: Scenario) -> int:
     """
     if scenario.plan.sp is not Sp.MEGATRON:
         return row_bytes(scenario)
-    return scenario.model.need("hidden", "size a row") * BYTES[scenario.dtype.gathered]
+    return row_elements(scenario, part) * BYTES[scenario.dtype.gathered]
 
 
 def tp_ranks(scenario: Scenario, home: int) -> list[int]:
     """The TP group of a rank, by tp coordinate."""
     grid = scenario.mesh.dense
-    stride = grid.stride_of("tp")
-    first = home - grid.coordinate(home, "tp") * stride
-    return list(range(first, first + grid.size_of("tp") * stride, stride))
+    stride = grid.stride_of(Axis.TP)
+    first = home - grid.coordinate(home, Axis.TP) * stride
+    return list(range(first, first + grid.size_of(Axis.TP) * stride, stride))
 
 
 def tp_ring(scenario: Scenario, home: int) -> list[int]:

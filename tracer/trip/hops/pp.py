@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.trip.hop import Hop, HopKind, Role, Where
 from tracer.trip.hops.moves import make_hop, row_bytes, row_holders, send
 
@@ -19,7 +20,7 @@ def pp_send(scenario: Scenario, where: Where) -> Hop:
     """Every rank that holds the row sends it to its twin in ``where.to_stage`` (without SP, tp copies)."""
     size = row_bytes(scenario)
     transfers = [
-        send(scenario, rank, scenario.mesh.moved(rank, "pp", where.to_stage), size, Role.ROW)
+        send(scenario, rank, scenario.mesh.moved(rank, Axis.PP, where.to_stage), size, Role.ROW)
         for rank in row_holders(scenario, where.home)
     ]
     return make_hop(HopKind.PP_SEND, where, transfers)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
+
 if TYPE_CHECKING:
     from tracer.scenario.placement import Placement
     from tracer.scenario.scenario import Scenario
@@ -47,8 +49,8 @@ def tied_ep_ranks(
     if len(slots) == 1:
         return slots
     mesh, cluster = scenario.mesh, scenario.cluster
-    edp, nvlink_domain = mesh.expert_coordinate(source, "edp"), cluster.nvlink_domain_of(source)
-    own_ep = mesh.expert_coordinate(source, "ep")
+    edp, nvlink_domain = mesh.expert_coordinate(source, Axis.EDP), cluster.nvlink_domain_of(source)
+    own_ep = mesh.expert_coordinate(source, Axis.EP)
     near = [ep for ep in slots if ep == own_ep] or [
         ep
         for ep in slots
@@ -70,7 +72,7 @@ def choose_ep_rank(scenario: Scenario, placement: Placement, where: Where, sourc
 def expert_messages(scenario: Scenario, where: Where, source: int) -> list[tuple[int, int]]:
     """(expert, rank) pairs the source's picks lead to: one for each etp rank of each expert."""
     placement, mesh = scenario.placement_of(where.layer), scenario.mesh
-    edp, slices = mesh.expert_coordinate(source, "edp"), range(mesh.etp)
+    edp, slices = mesh.expert_coordinate(source, Axis.EDP), range(mesh.etp)
     messages = []
     for expert in where.picks:
         ep = choose_ep_rank(scenario, placement, where, source, expert)
@@ -99,7 +101,7 @@ def _relay(scenario: Scenario, where: Where, source: int, nvlink_domain: int) ->
     rank = cluster.rank_at(nvlink_domain, cluster.index_in_nvlink_domain(source))
     if rank is None or mesh.stage_of(rank) != where.stage:
         return None
-    same_group = mesh.expert_coordinate(rank, "edp") == mesh.expert_coordinate(source, "edp")
+    same_group = mesh.expert_coordinate(rank, Axis.EDP) == mesh.expert_coordinate(source, Axis.EDP)
     return rank if same_group else None
 
 

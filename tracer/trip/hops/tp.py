@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 def all_gather(scenario: Scenario, where: Where) -> Hop:
     """The home rank's row ``[hidden]`` reaches each TP peer."""
-    size = gathered_row_bytes(scenario)
+    size = gathered_row_bytes(scenario, where.part)
     return make_hop(HopKind.ALL_GATHER, where, spread(scenario, where.home, size, Role.ROW))
 
 
 def all_reduce(scenario: Scenario, where: Where) -> Hop:
     """Partial rows to the rank that SP would make home, then the sum from it to each peer: one comm op."""
-    size = row_bytes(scenario)
+    size = row_bytes(scenario, where.part)
     partials = gather_sum(scenario, where.home, size, Role.PARTIAL)
     return make_hop(HopKind.ALL_REDUCE, where, partials + spread(scenario, where.home, size, Role.ROW))
 
@@ -52,5 +52,5 @@ def logits_gather(scenario: Scenario, where: Where) -> Hop:
 
 def reduce_scatter(scenario: Scenario, where: Where) -> Hop:
     """Each TP peer's partial row ``[hidden]`` reaches the home rank, which sums."""
-    transfers = gather_sum(scenario, where.home, row_bytes(scenario), Role.PARTIAL)
+    transfers = gather_sum(scenario, where.home, row_bytes(scenario, where.part), Role.PARTIAL)
     return make_hop(HopKind.REDUCE_SCATTER, where, transfers)

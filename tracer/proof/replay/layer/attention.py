@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.faults import Fault
 from tracer.proof.replay.layer import grouped_attention, latent_attention
 from tracer.proof.replay.layer.heads_over_cp import attend_by_heads, head_parts
@@ -74,7 +75,7 @@ def _attend_and_project(run: Run, gpu: Gpu, layer: int) -> None:
 def partial_attentions(run: Run, gpu: Gpu, layer: int) -> list[tuple[int, Partial]]:
     """(CP rank that the K/V came from, partial) in the order of the ring: own K/V first."""
     model, size = run.scenario.model, run.scenario.mesh.cp
-    own = run.scenario.mesh.dense.coordinate(gpu.rank, "cp")
+    own = run.scenario.mesh.dense.coordinate(gpu.rank, Axis.CP)
     queries, stored = gpu.held("q"), gpu.held("kv")
     source = run.batch.cp[run.batch.rows_of(stored.keys)]
     kind = latent_attention if model.mla else grouped_attention

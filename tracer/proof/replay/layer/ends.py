@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.layer.maths import rms_norm
 from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.run import SUMS, stepped
@@ -44,7 +45,7 @@ def land_and_embed(run: Run) -> None:
 
 def _ids_in_cp(run: Run, gpu: Gpu) -> IntArray:
     """Ids of all rows of the GPU's CP rank: those whose home is in its TP group."""
-    group = np.array(list(run.scenario.mesh.dense.group(gpu.rank, "tp")))
+    group = np.array(list(run.scenario.mesh.dense.group(gpu.rank, Axis.TP)))
     return run.batch.ids[np.isin(run.batch.home, group)]
 
 
@@ -53,7 +54,7 @@ def _look_up(run: Run, gpu: Gpu, ids: IntArray) -> FloatArray:
     words, table = run.batch.words[run.batch.rows_of(ids)], gpu.weights["embed"]
     if run.scenario.plan.embedding is not Embedding.VOCAB_PARALLEL:
         return table[words]
-    here = words - run.scenario.mesh.dense.coordinate(gpu.rank, "tp") * len(table)
+    here = words - run.scenario.mesh.dense.coordinate(gpu.rank, Axis.TP) * len(table)
     inside = (here >= 0) & (here < len(table))
     return np.where(inside[:, None], table[np.where(inside, here, 0)], 0.0)
 
@@ -104,7 +105,7 @@ def _put_in_order(run: Run, layer: int, wanted: IntArray) -> None:
     world, vocab = run.scenario.mesh.world_size, run.scenario.model.need("vocab", "cut the logits")
     for gpu in run.stage_gpus(run.scenario.head_stage):
         ids = np.intersect1d(run.home_rows(gpu), wanted)
-        group = list(run.scenario.mesh.dense.group(gpu.rank, "tp"))
+        group = list(run.scenario.mesh.dense.group(gpu.rank, Axis.TP))
         parts = [gpu.at("logits", ids * world + rank) for rank in group]
         run.checks.logits(run.batch, gpu, ids, np.concatenate(parts, axis=1)[:, :vocab])
     run.machine.note_memory()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.model.routers import Router, choice_scores, route, scaled, sigmoid, weigh
 from tracer.proof.replay.faults import Fault
 from tracer.proof.replay.layer.rows import Gates
@@ -73,6 +74,6 @@ def source_rows(run: Run, gpu: Gpu) -> IntArray:
     """Ids of the rows whose MoE block a GPU runs, ascending."""
     keys, mesh = gpu.held("x").keys, run.scenario.mesh
     homes = run.batch.home[run.batch.rows_of(keys)]
-    first = mesh.moved(gpu.rank, "pp", 0)
+    first = mesh.moved(gpu.rank, Axis.PP, 0)
     runs_here = [home for home in np.unique(homes).tolist() if first in sources_of(run, home)]
     return keys[np.isin(homes, runs_here)]

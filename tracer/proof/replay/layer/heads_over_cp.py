@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracer.memory.kv import cut_heads
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.faults import Fault
 from tracer.proof.replay.layer import grouped_attention, latent_attention
 from tracer.proof.replay.layer.kv_store import keep_kv, kept_kv
@@ -53,7 +54,7 @@ def attend_by_heads(run: Run, layer: int) -> None:
 
 
 def _lane(run: Run, rank: int) -> int:
-    return run.scenario.mesh.dense.coordinate(rank, "cp") % head_parts(run)
+    return run.scenario.mesh.dense.coordinate(rank, Axis.CP) % head_parts(run)
 
 
 def _project_heads(run: Run, gpu: Gpu, layer: int) -> None:
@@ -132,12 +133,12 @@ def _partials(
         stored = gpu.held("kv").values[:0] if kept is None else kept.values
         positions = np.zeros(0, dtype=np.int64) if kept is None else kept.keys % batch.span
         yield (
-            run.scenario.mesh.dense.coordinate(gpu.rank, "cp"),
+            run.scenario.mesh.dense.coordinate(gpu.rank, Axis.CP),
             _over(run, queries, stored, places, positions),
         )
         return
     groups, stored_rows = run.scenario.mesh.cp // parts, gpu.held("kv")
-    own = run.scenario.mesh.dense.coordinate(gpu.rank, "cp")
+    own = run.scenario.mesh.dense.coordinate(gpu.rank, Axis.CP)
     source = batch.cp[batch.rows_of(stored_rows.keys)] // parts
     for step in range(groups):
         group = (own // parts - step) % groups

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracer.memory.kv import kv_dcp, stored_heads
 from tracer.memory.kv_owners import kv_owners
+from tracer.mesh.axes import Axis
 from tracer.model.dtype import BYTES
 from tracer.proof.replay.layer.rows import Rows
 from tracer.serving.kv_pieces import kv_pieces
@@ -35,7 +36,7 @@ def kv_name(layer: int) -> str:
 def keep_kv(run: Run, gpu: Gpu, layer: int, keys: IntArray, stored: FloatArray) -> None:
     """Keep the K/V of the tokens whose turn in the GPU's DCP group it is; padding and dummies are dropped."""
     scenario, batch = run.scenario, run.batch
-    turn = scenario.mesh.dense.coordinate(gpu.rank, "tp") % scenario.plan.dcp
+    turn = scenario.mesh.dense.coordinate(gpu.rank, Axis.TP) % scenario.plan.dcp
     positions = batch.position[batch.rows_of(keys)].tolist()
     mine = np.array([kv_dcp(scenario, position) == turn for position in positions], dtype=bool)
     kept = mine & (keys >= 0)
@@ -54,7 +55,7 @@ def owner_difference(
 ) -> str | None:
     """Where GPUs keep other K/V of a replica's first ``context`` positions than is claimed, if anywhere."""
     base = scenario.with_token(replica=replica, gpu=None, position=scenario.position)
-    group = {gpu.rank: gpu for gpu in gpus if scenario.mesh.dense.coordinate(gpu.rank, "dp") == replica}
+    group = {gpu.rank: gpu for gpu in gpus if scenario.mesh.dense.coordinate(gpu.rank, Axis.DP) == replica}
     for layer in range(1, scenario.model.layers + 1):
         claimed: dict[int, list[int]] = {rank: [] for rank in group}
         for position in range(context):

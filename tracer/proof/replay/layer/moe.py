@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.layer.experts import (
     Jobs,
     merged_shared,
@@ -94,14 +95,14 @@ def _pull(run: Run, layer: int) -> None:
 
 
 def _experts_from(run: Run, where: Where, owner: int, puller: int) -> tuple[int, ...]:
-    ep = run.scenario.mesh.expert_coordinate(owner, "ep")
+    ep = run.scenario.mesh.expert_coordinate(owner, Axis.EP)
     return tuple(experts_by_owner(run.scenario, where, puller)[ep])
 
 
 def _copy(run: Run, layer: int, owner: int, puller: int, experts: tuple[int, ...]) -> int:
     """Copy the owner's slices of experts into the puller's buffer; returns the elements that moved."""
     source, target = run.machine.gpus[owner].weights, run.machine.gpus[puller].pulled[layer % 2]
-    etp = run.scenario.mesh.expert_coordinate(owner, "etp")
+    etp = run.scenario.mesh.expert_coordinate(owner, Axis.ETP)
     elements = 0
     for expert in experts:
         for matrix in MATRICES:

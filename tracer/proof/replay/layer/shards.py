@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracer.mesh.axes import Axis
 from tracer.proof.replay.checkpoint import Checkpoint
 from tracer.proof.replay.layer.maths import FloatArray
 from tracer.scenario.plan import Contract, Embedding
@@ -45,7 +46,7 @@ def cut_vocabulary(table: FloatArray, index: int, parts: int) -> FloatArray:
 def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
     """What one rank holds, by name; views into the checkpoint where nothing is padded."""
     mesh = scenario.mesh
-    tp, size, stage = mesh.dense.coordinate(rank, "tp"), mesh.tp, mesh.stage_of(rank)
+    tp, size, stage = mesh.dense.coordinate(rank, Axis.TP), mesh.tp, mesh.stage_of(rank)
     held: Checkpoint = {}
     if stage == 0:
         split = scenario.plan.embedding is Embedding.VOCAB_PARALLEL
@@ -60,7 +61,7 @@ def shard(scenario: Scenario, checkpoint: Checkpoint, rank: int) -> Checkpoint:
 
 
 def _layer_shard(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Checkpoint:
-    tp, size = scenario.mesh.dense.coordinate(rank, "tp"), scenario.mesh.tp
+    tp, size = scenario.mesh.dense.coordinate(rank, Axis.TP), scenario.mesh.tp
     split_dense, split_shared = scenario.dense_tp > 1, scenario.plan.slices_shared
     held: Checkpoint = {}
     for name, value in whole.items():
@@ -93,11 +94,11 @@ def _experts(scenario: Scenario, layer: int, whole: Checkpoint, rank: int) -> Ch
     """Slices of the experts in a rank's slots, under ``layer.expert.etp.gate`` and so on."""
     mesh = scenario.mesh
     if scenario.plan.contract is Contract.TP:
-        index, parts = mesh.dense.coordinate(rank, "tp"), mesh.tp
+        index, parts = mesh.dense.coordinate(rank, Axis.TP), mesh.tp
         experts: tuple[int, ...] = tuple(range(scenario.placement_of(layer).experts))
     else:
-        index, parts = mesh.expert_coordinate(rank, "etp"), mesh.etp
-        experts = scenario.placement_of(layer).experts_of(mesh.expert_coordinate(rank, "ep"))
+        index, parts = mesh.expert_coordinate(rank, Axis.ETP), mesh.etp
+        experts = scenario.placement_of(layer).experts_of(mesh.expert_coordinate(rank, Axis.EP))
     held: Checkpoint = {}
     for expert in experts:
         name, matrices = expert_name(layer, expert, index), _expert(scenario, layer, whole, expert)
