@@ -21,7 +21,8 @@ class Page:
 
     ``report`` is ``module:function`` of a page of figures, imported when it is asked: a query in, ``title``,
     ``controls`` and ``blocks`` out. ``keys`` are keys of the address beside those of a scenario.
-    ``one_mesh`` pages show one scenario, and link to each other with it.
+    ``one_mesh`` pages show one scenario, and link to each other with it. A ``folded`` page is a part of
+    another one: it has an address, and no place in the navigation.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Page:
     report: str = ""
     keys: tuple[str, ...] = ()
     one_mesh: bool = True
+    folded: bool = False
 
     @property
     def word(self) -> str:
@@ -51,7 +53,7 @@ class Page:
 
 PAGES = (
     Page("Trip", "/", keys=("hop", "rows", "speed", "rank", "follow")),
-    Page("Numbers", "/numbers", "app.reports.hop_numbers:hop_numbers_report", ("hop",)),
+    Page("Numbers", "/numbers", "app.reports.hop_numbers:hop_numbers_report", ("hop",), folded=True),
     Page("Mesh", "/mesh"),
     Page("Traffic", "/traffic", "app.reports.traffic.traffic:traffic_report", ("tokens", "against")),
     Page(

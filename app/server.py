@@ -110,11 +110,13 @@ def header() -> html.Header:
     links = []
     for page in PAGES:
         marks: dict[str, Any] = {"data-mesh": ""} if page.one_mesh else {}
+        marks |= {"hidden": True} if page.folded else {}
         links.append(html.A(page.name, href=page.path, className="nav-link", id=f"nav-{page.word}", **marks))
     label: dict[str, Any] = {"aria-label": "Pages"}
     return html.Header(
         [
             html.A("tokentrip", href="/", className="brand"),
+            html.Button("Menu", id="menu", type="button"),
             html.Nav(links, **label),
             html.Button("Theme: system", id="theme", type="button"),
         ],

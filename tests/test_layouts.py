@@ -15,7 +15,6 @@ from strategies import scenarios
 
 from layouts import Scene, build_scene, render_svg, scene_to_dict
 from layouts.scene.palette import DARK, LIGHT
-from layouts.svg.map import map_svg
 from tracer import Scenario, load_scenario, preset_names, take_trip
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -192,7 +191,7 @@ def test_a_picture_refuses_what_it_cannot_draw() -> None:
 
 
 def test_the_map_is_drawn_the_same_every_time() -> None:
-    assert map_svg(scene_of()) == map_svg(scene_of())
+    assert render_svg(scene_of()) == render_svg(scene_of())
 
 
 def test_page_and_pictures_share_their_colours() -> None:

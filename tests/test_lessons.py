@@ -59,8 +59,8 @@ def test_the_quiz_asks_about_the_hop_it_shows_next(seed: int) -> None:
     question, hop = quiz["question"], quiz["trip"]["hops"][quiz["reveal"]]
     assert quiz["hop"] == quiz["reveal"] - 1
     trip, opens_at = opened(quiz["open"])
-    assert (trip["map"], trip["hops"], opens_at) == (
-        quiz["trip"]["map"],
+    assert (trip["rows"], trip["hops"], opens_at) == (
+        quiz["trip"]["rows"],
         quiz["trip"]["hops"],
         quiz["reveal"],
     )

@@ -20,12 +20,13 @@ READ = """
 import { readScene } from "./app/assets/core/scene.js";
 let text = "";
 for await (const part of process.stdin) text += part;
-const { boxes, hops } = readScene(JSON.parse(text));
+const { rows, hops } = readScene(JSON.parse(text));
 const tags = (of) => [...of].map(([rank, each]) => [rank, each.map((tag) => tag.text)]);
 console.log(JSON.stringify({
-  boxes: [...boxes].map(([rank, box]) => [rank, box.x, box.y, box.width, box.height]),
+  seats: rows.flatMap(({ first, seats }) => seats.map((s) => [s.rank, first, s.place, s.stage, s.tint])),
   hops: hops.map((hop) => ({
-    moves: hop.moves.map((m) => [m.src, m.dst, m.bytes, m.tier, m.why, m.phase, m.on_rail, m.path ?? ""]),
+    moves: hop.moves.map((m) =>
+      [m.src, m.dst, m.bytes, m.tier, m.why, m.phase, m.on_rail, m.role, m.seconds]),
     riders: hop.moves.map((m) => m.rider?.token),
     dots: hop.marks.dots.map((dot) => [dot.rank, dot.state]),
     tags: hop.marks.tags_after ? tags(hop.marks.tags_after) : null,
@@ -87,11 +88,12 @@ def test_the_player_reads_what_the_scene_says(tokens: list[tuple[int, int]]) -> 
     scene = build_scene(take_trips(load_scenario("six-cuts"), tokens))
     read = json.loads(run_node("--input-type=module", "-e", READ, said=json.dumps(scene_to_dict(scene))))
     boxes = scene.gpu_boxes().values()
-    assert sorted(read["boxes"]) == sorted([b.rank, b.x, b.y, b.width, b.height] for b in boxes)
+    # The mesh is small, so the pictures and the player's map show the same GPUs, in the same colours.
+    assert sorted(read["seats"]) == sorted([b.rank, b.rank // 8, b.rank % 8, b.stage, b.tint] for b in boxes)
     for found, hop in zip(read["hops"], scene.hops, strict=True):
         moves = hop.moves
         assert found["moves"] == [
-            [m.source, m.destination, m.payload_bytes, m.tier, m.why, m.phase, m.on_rail, m.path]
+            [m.source, m.destination, m.payload_bytes, m.tier, m.why, m.phase, m.on_rail, m.role, m.seconds]
             for m in moves
         ]
         assert found["totals"] == [hop.gpus_touched, hop.node_crossings, hop.comm_ops, hop.bytes]

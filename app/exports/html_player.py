@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from app.es_modules import player_script
 from layouts.compose.scene_json import scene_to_dict
 from layouts.compose.scene_of_trip import build_scene
-from layouts.svg.map import map_svg, render_svg
+from layouts.svg.map import render_svg
 from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from layouts.scene.scene import Scene
     from tracer.trip.trips import Trips
 
+STYLES = ("style.css", "style_map.css", "style_trip.css")
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -52,7 +53,7 @@ def to_html(trips: Trips, hop: int | None = None) -> str:
     return PAGE.format(
         title=escape(f"{scene.name}: {whose}"),
         subtitle=escape(scene.subtitle),
-        style=(files("app") / "assets" / "style.css").read_text(encoding="utf-8"),
+        style=player_styles(),
         picture=render_svg(scene),
         # A "</script>" inside would end the element; "<" may be written as a JSON escape.
         scene=json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -61,10 +62,16 @@ def to_html(trips: Trips, hop: int | None = None) -> str:
 
 
 def player_values(scene: Scene) -> dict[str, Any]:
-    """What the player needs: the scene, its bare map, and for the kinds of its hops short name and family."""
+    """What the player needs: the scene, and for the kinds of its hops short name and family."""
     kinds = {hop.kind: HopKind(hop.kind) for hop in scene.hops}
     names = {word: {"short": kind.short, "family": kind.family} for word, kind in kinds.items()}
-    return scene_to_dict(scene) | {"map": map_svg(scene), "kinds": names}
+    return scene_to_dict(scene) | {"kinds": names}
+
+
+def player_styles() -> str:
+    """The style sheets that a page with the player needs."""
+    assets = files("app") / "assets"
+    return "\n".join((assets / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def _embedded(name: str, script: str) -> str:

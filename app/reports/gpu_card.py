@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from app.reports.gpu_inside import inside
 from layouts.scene.labels import expert_label, gpus, plural, stage_layers_text
 from tracer.display import format_bytes
 from tracer.errors import ConfigError
@@ -49,6 +50,7 @@ def gpu_card(scenario: BareScenario, rank: int) -> dict[str, Any]:
         ],
         "holds": holdings(scenario, rank) if isinstance(scenario, Scenario) else [],
         "experts": _experts(scenario, rank) if isinstance(scenario, Scenario) else {},
+        "inside": inside(scenario, rank) if isinstance(scenario, Scenario) else None,
     }
 
 

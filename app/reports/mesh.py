@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.query.address import tables_of_query
+from app.query.refusal import refusal
 from app.reports.gpu_card import gpu_card
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario
@@ -17,14 +18,13 @@ Payload = dict[str, Any]
 
 
 def mesh_report(query: dict[str, str]) -> Payload:
-    """Values by key; then the trip's picture and counts, or the error with its fix."""
+    """Values by key; then the trip's counts, or the error with its fix."""
     tables = tables_of_query(query)
     try:
         scenario = Scenario.from_dict(tables)
         return {"values": _values(scenario.to_dict(), tables), **_what_it_does(scenario)}
     except ConfigError as error:
-        parts = {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)}
-        return {"values": _values(tables, tables), "wrong": parts}
+        return {"values": _values(tables, tables), "wrong": refusal(error)}
 
 
 def _values(tables: Payload, given: Payload) -> Payload:
@@ -45,7 +45,6 @@ def _table(tables: Payload, name: str) -> Payload:
 
 
 def _what_it_does(scenario: Scenario) -> Payload:
-    from layouts import build_scene, render_svg
     from tracer.scenario.step import mesh_line
     from tracer.trip.log import log_line
     from tracer.trip.trip import take_trip
@@ -55,7 +54,6 @@ def _what_it_does(scenario: Scenario) -> Payload:
         "mesh_line": mesh_line(scenario),
         "log_line": log_line(trip.log, scenario.cluster.domain_word, scenario.plan.weights_word),
         "counts": trip_counts(trip),
-        "picture": render_svg(build_scene(trip), theme="page"),
         "home": gpu_card(scenario, scenario.home),
         "toml": scenario.to_toml(),
         "token": {

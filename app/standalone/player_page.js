@@ -26,7 +26,7 @@ const player = createPlayer(scene, {
   onHop: (hop) => predict.show(scene.hops[hop.index + 1]),
 });
 const { map, counters, panel, strip, controls, live, tokens } = player.parts;
-const note = crossingsText(scene.crossings_by_axis, scene.domain_word);
+const note = crossingsText(scene.hops, scene.domain_word);
 document
   .querySelector(".trip")
   .append(

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 
 from app.pages import PAGES, Builder, Payload
 from app.query.address import bare_scenario_of
+from app.query.refusal import refusal
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,9 +78,7 @@ def as_json(payload: Payload, status: int = HTTPStatus.OK) -> Answer:
 
 def error_payload(error: ConfigError) -> Payload:
     """An error as its parts, and as the sentence that joins them."""
-    return {
-        "error": {"field": error.field, "rule": error.rule, "fix": error.fix, "text": str(error)},
-    }
+    return {"error": refusal(error)}
 
 
 def failure_payload(status: int, path: str) -> Payload:

@@ -1,7 +1,7 @@
 """What the player reads of a trip, row by row: a class is a row, its fields are the names on both sides.
 
 Rows of which a trip has thousands are sent as columns, one list per field: the names are then sent once.
-``app/assets/core/scene.js`` makes rows of them again. Places and sizes are pixels of the map.
+``app/assets/core/scene.js`` makes rows of them again.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxRow:
-    """Where a GPU is drawn."""
+class SeatRow:
+    """A GPU in its NVLink domain, see :class:`layouts.scene.scene.Seat`."""
 
     rank: int
-    x: float
-    y: float
-    width: float
-    height: float
+    place: int
+    stage: int
+    tint: int
+    experts: str
 
 
 @dataclass(frozen=True, slots=True)
 class MoveRow:
     """A transfer of a hop, see :class:`layouts.scene.scene.Move`.
 
-    ``bytes_text`` and ``time`` are what the table says; ``path`` is a place in the scene's ``paths``, None
-    for a transfer between GPUs that are not both drawn.
+    ``bytes_text`` and ``time`` are what the table says, ``seconds`` is the same time as a number.
     """
 
     src: int
     dst: int
     bytes: int
     bytes_text: str
+    seconds: float
     time: str
     tier: str
+    role: str
     why: str
     phase: int
     on_rail: bool
-    path: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,22 @@ from dataclasses import asdict
 from typing import Any
 
 from layouts.compose.multi_token_json import several_hops, several_to_dict
-from layouts.compose.player_rows import BoxRow, CounterRow, DotRow, MoveRow, columns
+from layouts.compose.player_rows import CounterRow, DotRow, MoveRow, SeatRow, columns
 from layouts.scene.labels import time_text
-from layouts.scene.scene import HopScene, Marks, Move, Question, Scene, Words
+from layouts.scene.scene import Domain, HopScene, Marks, Move, Question, Scene, Words
 from tracer.display import format_bytes, running_sums
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def scene_to_dict(scene: Scene) -> dict[str, Any]:
-    """What the player needs: totals, hops with moves, words and marks, and where GPUs stand.
+    """What the player needs: totals, hops with moves, words and marks, and which GPU sits where.
 
-    Paths are listed once and named by their place in ``paths``. ``boxes``, a hop's ``moves`` and its marks'
-    ``dots`` are columns.
+    The player places GPUs and links itself, for its window. A domain's ``seats``, a hop's ``moves`` and its
+    marks' ``dots`` are columns.
     """
-    paths: dict[str, int] = {}
     since = running_sums(hop.seconds for hop in scene.hops)
-    hops = [
-        _hop(hop, paths) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)
-    ]
+    hops = [_hop(hop) | {"since": time_text(total)} for hop, total in zip(scene.hops, since, strict=True)]
     more: dict[str, Any] = {}
     if scene.multi_token:
         more = several_to_dict(scene)
@@ -35,27 +32,32 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
         "subtitle": scene.subtitle,
         "summary": scene.summary,
         "source": scene.source,
-        "size": {"width": scene.width, "height": scene.height},
         "home": scene.home,
         "world_size": scene.world_size,
         "domain_word": scene.domain_word,
         "crossings_by_axis": dict(scene.crossings_by_axis),
-        "boxes": columns(BoxRow, _boxes(scene)),
-        "folded": bool(scene.folds),
+        "row_bytes": scene.row_bytes,
+        "domain_size": scene.rows.size,
+        "stages": list(scene.rows.stages),
+        "rows": [_domain(domain) for domain in scene.rows.domains],
         "replicas": scene.replicas,
         "hops": hops,
-        "paths": list(paths),
         **more,
     }
 
 
-def _boxes(scene: Scene) -> list[BoxRow]:
-    """By rank: of GPUs that are equally near, an arrow key finds the first."""
-    boxes = sorted(scene.gpu_boxes().items())
-    return [BoxRow(rank, box.x, box.y, box.width, box.height) for rank, box in boxes]
+def _domain(domain: Domain) -> dict[str, Any]:
+    """Domains that no token touches have no seats."""
+    seats = [SeatRow(s.rank, s.place, s.stage, s.tint, s.experts) for s in domain.seats]
+    return {
+        "first": domain.first,
+        "count": domain.count,
+        "experts": domain.experts,
+        "seats": columns(SeatRow, seats),
+    }
 
 
-def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
+def _hop(hop: HopScene) -> dict[str, Any]:
     return {
         "index": hop.index,
         "layer": hop.layer,
@@ -68,7 +70,7 @@ def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
         "crossings": hop.crossings,
         "note": hop.note,
         "time": time_text(hop.seconds),
-        "moves": columns(MoveRow, [_move(move, paths) for move in hop.moves]),
+        "moves": columns(MoveRow, [_move(move) for move in hop.moves]),
         "words": _words(hop.words),
         "marks": _marks(hop.marks),
         "question": _question(hop.question),
@@ -78,18 +80,19 @@ def _hop(hop: HopScene, paths: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _move(move: Move, paths: dict[str, int]) -> MoveRow:
+def _move(move: Move) -> MoveRow:
     return MoveRow(
         src=move.source,
         dst=move.destination,
         bytes=move.payload_bytes,
         bytes_text=format_bytes(move.payload_bytes),
+        seconds=move.seconds,
         time=time_text(move.seconds),
         tier=move.tier,
+        role=move.role,
         why=move.why,
         phase=move.phase,
         on_rail=move.on_rail,
-        path=paths.setdefault(move.path, len(paths)) if move.path else None,
     )
 
 

@@ -11,6 +11,7 @@ from layouts.scene.labels import tokens as tokens_text
 from layouts.scene.marks import trip_marks
 from layouts.scene.paths import LinkRouter, on_rail
 from layouts.scene.phases import is_ring, phases
+from layouts.scene.rows import build_rows
 from layouts.scene.scene import BusyLink, HopScene, Marks, Move, Scene, TokenTotals
 from layouts.words.context import Context
 from layouts.words.questions import question_about
@@ -21,6 +22,7 @@ from tracer.mesh.cluster import Tier
 from tracer.scenario.step import mesh_line
 from tracer.trip.clock import LinkRates, hop_time, transfer_seconds
 from tracer.trip.hop import WEIGHT_KINDS, Role, Transfer
+from tracer.trip.hops.moves import row_bytes
 from tracer.trip.log import totals_line
 from tracer.trip.trips import Trips
 
@@ -73,6 +75,8 @@ def build_scene(trips: Trip | Trips, *, all_lines: bool = False) -> Scene:
         replicas=first.mesh.dp,
         tokens=_token_totals(trips),
         busiest=_busy_link(trips.busiest) if trips.multi_token else None,
+        rows=build_rows(first, ranks, every=all_lines),
+        row_bytes=row_bytes(first),
     )
 
 

@@ -31,6 +31,7 @@ RAIL_HEADER = 26.0
 BAND_HEAD, BAND_FOOT, BAND_GAP = 48.0, 32.0, 14.0
 FOLD_HEIGHT, FOLD_PAD = 24.0, 32.0
 TINTS = 4
+OWN_TINT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,20 @@ class Grid:
 
 
 Segment = tuple[int, int, int]
+
+
+def tint_of(scenario: Scenario, rank: int) -> int:
+    """The colour of a GPU's replica: each of a few has its own, of many only the token's stands out.
+
+    Colours that come again and again would say that replicas belong together, which they do not.
+    """
+    mesh = scenario.mesh
+    replica = mesh.dense.coordinate(rank, Axis.DP)
+    if mesh.dp == 1:
+        return TINTS
+    if mesh.dp <= TINTS:
+        return replica
+    return OWN_TINT if replica == scenario.replica else TINTS
 
 
 def build_grid(
@@ -177,7 +192,6 @@ class _Walker:
 
     def _box(self, rank: int, column: int) -> GpuBox:
         mesh = self.scenario.mesh
-        replica = mesh.dense.coordinate(rank, Axis.DP)
         return GpuBox(
             rank,
             LEFT + column * (BOX_WIDTH + GAP),
@@ -185,8 +199,8 @@ class _Walker:
             BOX_WIDTH,
             self.box_height,
             mesh.stage_of(rank),
-            replica,
-            replica % TINTS if mesh.dp > 1 else TINTS,
+            mesh.dense.coordinate(rank, Axis.DP),
+            tint_of(self.scenario, rank),
             expert_label(self.scenario, rank),
         )
 

@@ -123,7 +123,7 @@ def time_text(seconds: float) -> str:
 
 def expert_label(scenario: Scenario, rank: int) -> str:
     """Experts in a GPU's slots (of the first MoE layer of its stage), at most ``MAX_LABEL`` letters."""
-    layer = _first_moe_layer(scenario, scenario.mesh.stage_of(rank))
+    layer = first_moe_layer(scenario, scenario.mesh.stage_of(rank))
     if layer is None:
         return ""
     held = scenario.placement_of(layer).experts_of(scenario.mesh.expert_coordinate(rank, Axis.EP))
@@ -149,7 +149,8 @@ def stage_layers_text(scenario: Scenario, stage: int) -> str:
     return ("layer " if scenario.stage_layers[stage] == 1 else "layers ") + ", ".join(shown)
 
 
-def _first_moe_layer(scenario: Scenario, stage: int) -> int | None:
+def first_moe_layer(scenario: Scenario, stage: int) -> int | None:
+    """The first layer with experts of a stage, whose placement stands for the others on a map."""
     model = scenario.model
     if model.experts is None:
         return None

@@ -65,6 +65,39 @@ class Rail:
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """A GPU in its domain: ``place`` is its index there, its rail."""
+
+    rank: int
+    place: int
+    stage: int
+    tint: int
+    experts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """An NVLink domain with its GPUs, or without them ``count`` domains in a row that no token touches.
+
+    ``experts`` says which experts its GPUs hold together, in the first MoE layer of each one's stage.
+    """
+
+    first: int
+    count: int
+    seats: tuple[Seat, ...] = ()
+    experts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All domains in order; ``size`` is the GPUs that a domain has room for, ``stages`` are their layers."""
+
+    size: int
+    domains: tuple[Domain, ...]
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """One transfer of a hop: what the table says, and the path that the token takes.
 
@@ -197,7 +230,8 @@ class Scene:
     """Everything a renderer needs; ``subtitle`` is the mesh in one line, ``summary`` the log's totals.
 
     ``tokens`` are those on the map, one or more; ``home`` is the first one's. ``busiest`` is the link that
-    carries most of several tokens' bytes in the whole trip.
+    carries most of several tokens' bytes in the whole trip. ``rows`` are the NVLink domains for a map that
+    places them itself, ``row_bytes`` the bytes of a token's row as activations.
     """
 
     name: str
@@ -219,6 +253,8 @@ class Scene:
     replicas: int
     tokens: tuple[TokenTotals, ...]
     busiest: BusyLink | None
+    rows: Rows
+    row_bytes: int
 
     @property
     def multi_token(self) -> bool:

@@ -9,7 +9,7 @@ from layouts.scene.scene import Band, Fold, GpuBox, Rail, Scene
 from layouts.svg.captions import busiest_line, counters, hop_title, trip_title
 from layouts.svg.hop import hop_layer, trip_layer
 from layouts.svg.legend import legend, legend_height
-from layouts.svg.pen import Pen, StyleSheetPen
+from layouts.svg.pen import Pen
 
 TITLE_HEIGHT, MARGIN = 64.0, 16.0
 LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
@@ -49,13 +49,6 @@ def render_svg(scene: Scene, hop: int | None = None, theme: str = "auto") -> str
 def title_height(scene: Scene) -> float:
     """Room above the map."""
     return TITLE_HEIGHT + (LINE_HEIGHT if scene.multi_token else 0.0)
-
-
-def map_svg(scene: Scene) -> str:
-    """The bare map for a page that colours it by class and lays its own marks over it."""
-    pen = StyleSheetPen.for_theme("page")
-    body = "".join(map_parts(scene, pen, touched=frozenset()))
-    return document(scene.width, scene.height, body, pen, f"Map of {_label(scene, None)}")
 
 
 def document(width: float, height: float, body: str, pen: Pen, label: str) -> str:

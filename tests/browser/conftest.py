@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
 from tests.browser.explorer import NO_CHROMIUM, chromium_path, launch_chromium, serve
 
 HERE = Path(__file__).parent
+PLAYED = "try { localStorage.setItem('tokentrip-played', '1') } catch {}"
+"""Readers who have been here: the first layer does not play by itself."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +51,7 @@ def page(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
     """A blank page in a context of its own: no cookies, no cache, no storage from another test."""
     # The explorer's content security policy forbids the eval that Playwright's waits rely on.
     with browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True) as context:
+        context.add_init_script(PLAYED)
         page = context.new_page()
         _watch(page, console_errors)
         yield page
@@ -58,6 +61,7 @@ def page(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
 def guarded(browser: Browser, console_errors: list[str]) -> Iterator[Page]:
     """A page whose content security policy holds, as a reader's browser has it."""
     with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        context.add_init_script(PLAYED)
         page = context.new_page()
         _watch(page, console_errors)
         yield page

@@ -33,7 +33,7 @@ def open_page(page: Page, url: str, query: str) -> None:
 
 
 def tags_on_map(page: Page) -> list[str]:
-    return sorted(page.locator(".map-stage .tag text").all_text_contents())
+    return sorted(page.locator(".map-frame .tag text").all_text_contents())
 
 
 def tags_of(scene: Scene, hop: int) -> list[str]:
@@ -47,6 +47,7 @@ def test_tokens_typed_into_the_field_play_together(
 ) -> None:
     page.emulate_media(reduced_motion="reduce")
     open_page(page, explorer_url, "")
+    page.locator(".drawer summary").click()
     field = page.get_by_label("Follow several tokens")
     field.fill(NAMES)
     field.press("Enter")
@@ -97,6 +98,7 @@ def test_refused_tokens_are_told_beside_the_field_and_mended_there(page: Page, e
     expect(field).to_be_focused()
     page.get_by_role("button", name="Play").click()
     expect(page.locator(".hop-number")).to_have_text("hop 41 of 41", timeout=60_000)
+    page.locator(".drawer summary").click()
     page.get_by_role("button", name="Follow one").click()
     expect(page.locator(".tokens")).to_have_count(0)
     assert "follow" not in parse_qs(urlparse(page.url).query)
@@ -119,7 +121,7 @@ def test_the_page_is_for_everyone(page: Page, explorer_url: str, scheme: str, wi
     page.wait_for_timeout(300)
     assert serious_problems(page) == []
     assert sticks_out_or_is_small(page) == []
-    outside = """[...document.querySelectorAll('.map-stage .tag')].filter(tag => {
+    outside = """[...document.querySelectorAll('.map-frame .tag')].filter(tag => {
         const [rect, text] = [...tag.children].map(e => e.getBoundingClientRect());
         return text.width > rect.width + 1; }).length"""
     assert page.evaluate(outside) == 0

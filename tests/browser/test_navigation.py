@@ -21,7 +21,7 @@ def follow(page: Page, name: str) -> dict[str, list[str]]:
 
 def test_a_scenario_goes_along_to_every_page_and_back(page: Page, explorer_url: str) -> None:
     page.goto(explorer_url + ADDRESS + "&hop=4")
-    for name in ("Traffic", "Time", "Mesh", "Roofline", "Model", "Numbers", "Batch", "Decode", "Learn"):
+    for name in ("Traffic", "Time", "Mesh", "Roofline", "Model", "Batch", "Decode", "Learn"):
         found = follow(page, name)
         assert {key: found.get(key) for key in SCENARIO} == SCENARIO, name
     assert "hop" not in follow(page, "Traffic")

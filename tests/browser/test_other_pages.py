@@ -56,8 +56,12 @@ def test_a_mesh_that_does_not_work_is_mended_by_a_click(page: Page, explorer_url
 
 def test_sizes_models_and_options_are_asked_of_the_engine(page: Page, explorer_url: str) -> None:
     open_mesh(page, explorer_url)
+    page.get_by_label("Keep the number of GPUs").uncheck()
     page.get_by_label("DP", exact=True).fill("8")
     expect(page.locator(".mesh-verdict h2")).to_contain_text("64 GPUs")
+    expect(page.locator(".follows")).to_have_text("GPUs 32 → 64")
+    for group in ("Model", "How it is run"):
+        page.locator(".form-group > summary", has_text=group).click()
     page.get_by_label("Sequence parallelism").select_option("off")
     expect(page.locator(".mesh-verdict h2")).to_contain_text("SP off")
     page.locator("label", has_text="Model").locator("select").select_option("qwen3-30b-a3b")
@@ -67,7 +71,7 @@ def test_sizes_models_and_options_are_asked_of_the_engine(page: Page, explorer_u
 def test_a_link_to_a_mesh_shows_the_same_elsewhere(page: Page, explorer_url: str) -> None:
     open_mesh(page, explorer_url, "?scenario=six-cuts&mesh.ep=8&mesh.dp=2&cluster.nodes=&token.replica=1")
     expect(page.get_by_label("EP", exact=True)).to_have_value("8")
-    expect(page.get_by_label("Replica", exact=True)).to_have_value("1")
+    expect(page.locator(".mesh-form").get_by_label("Replica", exact=True)).to_have_value("1")
     expect(page.locator(".mesh-verdict h2")).to_contain_text("16 GPUs")
 
 

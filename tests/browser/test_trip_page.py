@@ -116,6 +116,7 @@ def test_another_scenario_and_token_are_asked_of_the_engine(page: Page, explorer
     trip = take_trip(load_scenario(DEEPSEEK))
     expect(page.locator(".hop-number")).to_have_text(f"hop 0 of {len(trip.hops) - 1}")
     assert query_of(page)["scenario"] == [DEEPSEEK]
+    page.locator(".drawer summary").click()
     page.get_by_label("Position").fill("5")
     page.get_by_label("Position").press("Enter")
     expect(page.locator(".what")).to_contain_text("Position 5 of a prompt of 4,096")
@@ -128,6 +129,7 @@ def test_another_scenario_and_token_are_asked_of_the_engine(page: Page, explorer
 def test_picks_are_rolled_again(page: Page, explorer_url: str) -> None:
     open_trip(page, explorer_url, "?hop=4")
     before = page.locator(".what").inner_text()
+    page.locator(".drawer summary").click()
     page.get_by_role("button", name="Re-roll picks").click()
     expect(page.locator(".what")).not_to_have_text(before)
     expect(page.locator(".hop-number")).to_have_text("hop 4 of 41")
@@ -145,9 +147,9 @@ def test_a_gpus_card_lights_its_groups_and_routes_the_next_pick_there(page: Page
     card.get_by_role("button", name="tp group").click()
     expect(page.locator(".lit-box")).to_have_count(2)
     card.get_by_role("button", name="Route layer 1").click()
-    expect(page.locator(".page")).not_to_have_attribute("aria-busy", "true")
-    page.keyboard.press("ArrowRight")
+    # The new way is seen at once: the dispatch plays from the hop before it.
     expect(page.locator(".hop-panel tbody")).to_contain_text("3 → 7")
+    expect(page.locator(".hop-number")).to_have_text("hop 4 of 41")
     assert query_of(page)["picks.1"] == ["14,27"]
 
 

@@ -3,12 +3,14 @@ import test from "node:test";
 import {
   aloneQuery,
   changedQuery,
+  changesMesh,
   compareQuery,
   formatQuery,
   modelChanges,
   ownTripQuery,
   parseQuery,
   rerollChanges,
+  scenarioName,
   scenarioQuery,
   tripQuery,
   withoutModel,
@@ -105,4 +107,16 @@ test("another model takes the old one's keys and picks along", () => {
     "model.preset": "qwen3-235b",
   });
   assert.deepEqual(changedQuery(query, modelChanges(query, "")), { scenario: "six-cuts", "mesh.ep": "8" });
+});
+
+test("a preset whose mesh is changed is no longer called by its name alone", () => {
+  assert.equal(scenarioName({}), "six-cuts");
+  assert.equal(
+    scenarioName({ scenario: "ep", "token.position": "3", "picks.1": "5,9", seed: "4", hop: "2" }),
+    "ep",
+  );
+  assert.equal(scenarioName({ "mesh.pp": "2" }), "six-cuts, changed");
+  assert.equal(scenarioName({ scenario: "", "mesh.tp": "2" }), "my own");
+  assert.equal(changesMesh({ "model.preset": "x" }), true);
+  assert.equal(changesMesh({ follow: "0-7", seed: "1" }), false);
 });

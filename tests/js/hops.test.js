@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { clampHop, firstHops, ranksSince, shortLabel, stripGroups } from "../../app/assets/core/hops.js";
-import { crossingsText, eyebrow, hopName, liveText } from "../../app/assets/core/words.js";
+import {
+  crossingsText,
+  eyebrow,
+  hopName,
+  liveText,
+  tripPromise,
+  tripQuestion,
+} from "../../app/assets/core/words.js";
 import { hop } from "./hop.js";
 
 test("a hop number is brought into the trip", () => {
@@ -60,10 +67,27 @@ test("a hop has a spoken name", () => {
   assert.equal(hopName(exchange), "Hop 2: layer 1, K/V exchange, crosses 2 times");
 });
 
-test("crossings are told by axis", () => {
-  const told = "Orange ticks are hops that cross a node: 14 by EP, 1 by PP in the whole trip.";
-  assert.equal(crossingsText({ tp: 0, ep: 14, pp: 1 }, "node"), told);
-  assert.equal(crossingsText({ tp: 0 }, "island"), "No hop of this trip crosses an island.");
+test("ticks are counted as hops, by axis, and crossings apart from them", () => {
+  const crossing = (axis, crossings) => hop(0, "x", { axis, crossings });
+  const fourteen = Array.from({ length: 14 }, () => crossing("ep", 1));
+  const told = "Orange ticks: hops that cross a node, 14 by EP and 1 by PP.";
+  assert.equal(crossingsText([...fourteen, crossing("pp", 1), crossing("tp", 0)], "node"), told);
+  const many = "Orange ticks: hops that cross an island, 2 by EP, 11 crossings in all.";
+  assert.equal(crossingsText([crossing("ep", 8), crossing("ep", 3)], "island"), many);
+  assert.equal(crossingsText([crossing("tp", 0)], "island"), "No hop of this trip crosses an island.");
+});
+
+test("the trip is one sentence with the mesh's numbers", () => {
+  const scene = { world_size: 32, crossings_by_axis: { ep: 14, pp: 1 }, token: { position: 40 } };
+  assert.equal(tripQuestion(scene), "One token, 32 GPUs, 15 slow crossings");
+  assert.equal(tripPromise(scene), "Watch position 40 visit every GPU it needs, layer by layer.");
+  assert.equal(
+    tripQuestion({ ...scene, crossings_by_axis: { ep: 0 } }),
+    "One token, 32 GPUs, no slow crossing",
+  );
+  const several = { ...scene, tokens: [1, 2], world_size: 1_048_576, crossings_by_axis: { pp: 1 } };
+  assert.equal(tripQuestion(several), "2 tokens, 1,048,576 GPUs, 1 slow crossing");
+  assert.match(tripPromise(several), /together/);
 });
 
 test("one token is told with its comm ops", () => {

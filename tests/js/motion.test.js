@@ -1,22 +1,47 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ease, phaseCount, progress, restMs, SPEEDS, travelMs } from "../../app/assets/core/motion.js";
-import { hop } from "./hop.js";
+import { ease, progress, restMs, schedule } from "../../app/assets/core/motion.js";
+import { dotRadius, linkWidth, screenMs, SPEEDS } from "../../app/assets/core/scales.js";
 
-test("phases run one after the other and fill the hop", () => {
-  const phased = hop(1, "dispatch", { moves: [{ phase: 0 }, { phase: 2 }, { phase: 1 }] });
-  assert.equal(phaseCount(phased), 3);
-  assert.equal(phaseCount(hop(0, "land")), 0);
-  assert.equal(progress(0.2, 1, 3), 0);
-  assert.equal(progress(0.5, 0, 3), 1);
-  assert.equal(progress(0.5, 1, 3), 0.5);
-  assert.equal(progress(1, 2, 3), 1);
+const move = (phase, seconds) => ({ phase, seconds });
+
+test("a link's time is on screen as its logarithm, so a slow link looks slow", () => {
+  assert.equal(screenMs(18e-9), 240);
+  assert.equal(Math.round(screenMs(180e-9)), 360);
+  assert.equal(screenMs(1), 600);
+  assert.equal(screenMs(1e-12), 120);
+  assert.equal(screenMs(0), 120);
 });
 
-test("no motion lasts more than 600 ms, at any speed", () => {
-  for (const speed of SPEEDS) assert.ok(travelMs(speed) <= 600);
-  assert.ok(restMs(0.5) > restMs(1));
-  assert.ok(travelMs(8) < travelMs(1));
+test("phases run one after the other, each as long as its slowest move", () => {
+  const { times, total } = schedule([move(0, 18e-9), move(0, 180e-9), move(1, 18e-9)], 1);
+  assert.deepEqual(
+    times.map(({ start, end }) => [start, end].map(Math.round)),
+    [
+      [0, 240],
+      [0, 360],
+      [360, 600],
+    ],
+  );
+  assert.equal(Math.round(total), 600);
+  assert.deepEqual(schedule([], 1), { times: [], total: 0 });
+});
+
+test("a speed is a speed: travel and rest both take as much longer", () => {
+  assert.deepEqual([SPEEDS[0], SPEEDS.at(-1)], [0.25, 8]);
+  const once = schedule([move(0, 18e-9)], 1).total;
+  for (const speed of SPEEDS) {
+    assert.equal(schedule([move(0, 18e-9)], speed).total, once / speed);
+    assert.equal(restMs(speed), restMs(1) / speed);
+  }
+});
+
+test("a move waits, travels and stays", () => {
+  const time = { start: 100, end: 300 };
+  assert.deepEqual(
+    [0, 100, 200, 300, 999].map((now) => progress(now, time)),
+    [0, 0, 0.5, 1, 1],
+  );
 });
 
 test("easing starts at 0, ends at 1 and never goes back", () => {
@@ -24,4 +49,13 @@ test("easing starts at 0, ends at 1 and never goes back", () => {
   assert.equal(values[0], 0);
   assert.equal(values[100], 1);
   values.slice(1).forEach((value, i) => assert.ok(value >= values[i]));
+});
+
+test("a link is as wide as its bytes and a dot's area is its bytes, within what can be seen", () => {
+  assert.equal(linkWidth(8192, 8192), 4);
+  assert.equal(linkWidth(16384, 8192), 8);
+  assert.deepEqual([linkWidth(1, 8192), linkWidth(1e9, 8192)], [1.5, 11]);
+  assert.equal(dotRadius(8192, 8192), 7);
+  assert.equal(dotRadius(2048, 8192), 3.5);
+  assert.deepEqual([dotRadius(1, 8192), dotRadius(1e9, 8192)], [3, 7]);
 });

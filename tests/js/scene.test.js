@@ -8,7 +8,7 @@ const NO_TAGS = { rank: [], text: [] };
 
 function sentHop(marks, more) {
   return {
-    moves: { src: [8, 8], dst: [9, 3], phase: [0, 1], path: [0, null] },
+    moves: { src: [8, 8], dst: [9, 3], phase: [0, 1] },
     marks: { dots: { rank: [8], state: ["home"] }, newly_touched: [8, 9], ...marks },
     ...more,
   };
@@ -22,15 +22,20 @@ test("columns become rows, none when they are empty", () => {
   assert.deepEqual(rowsOf({ src: [], dst: [] }), []);
 });
 
-test("a scene is read with boxes by rank and paths in the moves", () => {
-  const boxes = { rank: [8, 11], x: [0, 80], y: [10, 10], width: [72, 72], height: [64, 64] };
-  const scene = readScene({ name: "a", boxes, paths: ["M0 0L80 0"], hops: [sentHop()] });
+test("a scene is read with the GPUs of each domain and moves as rows", () => {
+  const seats = { rank: [8, 9], place: [0, 1], stage: [0, 0], tint: [2, 2], experts: ["E1", "E2"] };
+  const rows = [
+    { first: 0, count: 1, experts: "", seats: { rank: [] } },
+    { first: 1, count: 1, experts: "1–2", seats },
+  ];
+  const scene = readScene({ name: "a", rows, hops: [sentHop()] });
   assert.equal(scene.name, "a");
-  assert.deepEqual(scene.boxes.get(11), { x: 80, y: 10, width: 72, height: 64 });
+  assert.deepEqual(scene.rows[0].seats, []);
+  assert.deepEqual(scene.rows[1].seats[1], { rank: 9, place: 1, stage: 0, tint: 2, experts: "E2" });
   assert.deepEqual(scene.hops[0].marks, { dots: [{ rank: 8, state: "home" }], newly_touched: [8, 9] });
   assert.deepEqual(scene.hops[0].moves, [
-    { src: 8, dst: 9, phase: 0, path: "M0 0L80 0", rider: null },
-    { src: 8, dst: 3, phase: 1, path: null, rider: null },
+    { src: 8, dst: 9, phase: 0, rider: null },
+    { src: 8, dst: 3, phase: 1, rider: null },
   ]);
 });
 
@@ -42,7 +47,7 @@ test("several tokens have riders and tags by GPU, also where nobody is left", ()
     kv_tags: NO_TAGS,
   };
   const riders = { text: ["0", "×2"], token: [0, null] };
-  const [read] = readScene({ boxes: { rank: [] }, paths: ["M0 0"], hops: [sentHop(marks, { riders })] }).hops;
+  const [read] = readScene({ rows: [], hops: [sentHop(marks, { riders })] }).hops;
   assert.deepEqual(
     read.moves.map((move) => move.rider),
     [

@@ -91,3 +91,17 @@ export function modelChanges(query, preset) {
     "model.preset": preset || null,
   };
 }
+
+const TOKEN_KEY = /^(token|picks)(\.|$)|^(seed|follow|scenario)$/;
+
+// Whether the address changes its preset's mesh, cluster, model or plan: it is then no longer that preset.
+export function changesMesh(query) {
+  return Object.keys(scenarioQuery(query)).some((key) => !TOKEN_KEY.test(key));
+}
+
+// What the scenario of an address is called.
+export function scenarioName(query) {
+  const name = query.scenario ?? DEFAULT_SCENARIO;
+  if (!name) return "my own";
+  return changesMesh(query) ? name + ", changed" : name;
+}

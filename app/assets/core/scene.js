@@ -8,19 +8,15 @@ export function rowsOf(columns) {
   return first.map((_, at) => Object.fromEntries(fields.map(([name, values]) => [name, values[at]])));
 }
 
-// The trip with its boxes by rank, and each hop with its moves and marks as rows.
+// The trip with the GPUs of each domain, and each hop with its moves and marks as rows.
 export function readScene(sent) {
-  const boxes = new Map(rowsOf(sent.boxes).map(({ rank, ...box }) => [rank, box]));
-  return { ...sent, boxes, hops: sent.hops.map((hop) => readHop(hop, sent.paths)) };
+  const rows = sent.rows.map((domain) => ({ ...domain, seats: rowsOf(domain.seats) }));
+  return { ...sent, rows, hops: sent.hops.map(readHop) };
 }
 
-function readHop(hop, paths) {
+function readHop(hop) {
   const riders = hop.riders ? rowsOf(hop.riders) : [];
-  const moves = rowsOf(hop.moves).map((move, at) => ({
-    ...move,
-    path: move.path === null ? null : paths[move.path],
-    rider: riders[at] ?? null,
-  }));
+  const moves = rowsOf(hop.moves).map((move, at) => ({ ...move, rider: riders[at] ?? null }));
   return { ...hop, moves, marks: readMarks(hop.marks) };
 }
 

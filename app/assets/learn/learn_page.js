@@ -5,7 +5,6 @@ import { UNREACHABLE } from "../core/errors.js";
 import { jsonText } from "../core/files.js";
 import { asSeen, NO_PROGRESS, progressAfter, progressText } from "../core/lesson.js";
 import { readScene } from "../core/scene.js";
-import { centerHome } from "../map/map.js";
 import { createPlayer } from "../player/player.js";
 import { questionParts } from "../player/predict.js";
 import { alertBox, labelled, make, option, waiting } from "../shell/dom.js";
@@ -115,7 +114,6 @@ function show(page) {
     live,
   );
   page.body.classList.add("ready");
-  centerHome(scene, map);
 }
 
 function heading({ quiz, data, chapters }) {

@@ -1,23 +1,36 @@
 // What lines and marks mean, under the map of the explorer and of a page in a file.
 
+import { WIDTH_SCALE } from "../core/scales.js";
 import { make } from "../shell/dom.js";
 import { tokenDot } from "./token_tags.js";
 
 const MAX_NAMED = 8;
+const OWN_COLOURS = 4;
 
 export function legend(scene) {
-  const links = [item("nvlink", "NVLink: along a row"), item("ib", "InfiniBand: down a rail")];
-  const marks = scene.tokens ? severalItems(scene) : oneItems();
-  const tints = scene.replicas > 1 ? [item("tints", "tints: replicas")] : [];
+  const links = [item("nvlink", "NVLink", ", along a row"), item("ib", "InfiniBand", ", down a rail")];
+  const marks = scene.tokens
+    ? severalItems(scene)
+    : [item("width", "width: bytes", WIDTH_SCALE), ...oneItems()];
+  const tints = scene.replicas > 1 ? [tintItem(scene.replicas)] : [];
   return make("ul", { class: "legend", "aria-label": "Legend" }, [...links, ...marks, ...tints]);
 }
 
-function item(sample, text) {
-  return make("li", {}, [make("span", { class: "sample " + sample }), text]);
+// `more` is left out where there is little room.
+function item(sample, text, more = "") {
+  const words = make("span", {}, [text, make("span", { class: "more", text: more })]);
+  return make("li", {}, [make("span", { class: "sample " + sample }), words]);
 }
 
 function oneItems() {
-  return [item("token", "the token"), item("kv", "its K/V"), item("kv-copy", "a borrowed copy")];
+  return [item("token", "token"), item("kv", "K/V"), item("kv-copy", "its copy")];
+}
+
+// Each of a few replicas has its colour; of many only the token's stands out.
+function tintItem(replicas) {
+  return replicas <= OWN_COLOURS
+    ? item("tints", "a tint: a replica")
+    : item("tint", "tint: the token's replica");
 }
 
 function severalItems(scene) {

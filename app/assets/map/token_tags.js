@@ -2,10 +2,10 @@
 
 import { isOnLink, keptAt, standing } from "../core/tokens.js";
 import { make, makeSvg } from "../shell/dom.js";
-import { linkPath } from "./marks.js";
 
-// Where tags stand in a GPU's box.
+// Where tags stand in a GPU's box, and the size of the box that they were counted for.
 const DOT = { top: 28, height: 16 };
+const BOX = { width: 76, height: 88 };
 const KEPT = { top: 48, height: 16 };
 const LETTER_WIDTH = 7;
 
@@ -13,21 +13,13 @@ const LETTER_WIDTH = 7;
 export function tagsAtRest(map, index) {
   const { hops } = map.scene;
   const { marks } = hops[index];
-  return [
-    ...links(map, hops[index]),
-    ...inBoxes(map, keptAt(hops, index), KEPT),
-    ...inBoxes(map, marks.tags_after, DOT),
-  ];
+  return [...inBoxes(map, keptAt(hops, index), KEPT), ...inBoxes(map, marks.tags_after, DOT)];
 }
 
 // All marks while a hop travels.
 export function tagsGoing(map, index) {
   const { hops } = map.scene;
-  return [
-    ...links(map, hops[index]),
-    ...inBoxes(map, keptAt(hops, index - 1), KEPT),
-    ...inBoxes(map, standing(hops, index), DOT),
-  ];
+  return [...inBoxes(map, keptAt(hops, index - 1), KEPT), ...inBoxes(map, standing(hops, index), DOT)];
 }
 
 // What rides a link: a token's own dot, a count of tokens, or their K/V.
@@ -47,18 +39,24 @@ export function tokenDot(token) {
   return drawn;
 }
 
-// Each path once; the busiest link last and heavier.
-function links(map, hop) {
-  const byPath = new Map(hop.moves.filter((move) => move.path !== null).map((move) => [move.path, move]));
-  const drawn = [...byPath.values()].map((move) => ({ move, busy: isOnLink(move, hop.busiest) }));
-  drawn.sort((a, b) => a.busy - b.busy);
-  return drawn.map(({ move, busy }) => linkPath(move, busy ? " busy" : ""));
+// What is said of a link's look: the busiest one is heavier.
+export function busyLook(hop) {
+  return (move) => (isOnLink(move, hop.busiest) ? " busy" : "");
 }
 
 function inBoxes(map, tagsOf, at) {
   return [...tagsOf].flatMap(([rank, tags]) => {
-    const box = map.scene.boxes.get(rank);
-    return box ? tags.map((tag) => drawTag(map, box.x + tag.x, box.y + at.top, at.height, tag)) : [];
+    const box = map.layout.boxes.get(rank);
+    if (!box || !tags.length) return [];
+    const scale = Math.min(1, box.width / BOX.width, box.height / BOX.height).toFixed(3);
+    const transform = `translate(${box.x.toFixed(1)} ${box.y.toFixed(1)}) scale(${scale})`;
+    return [
+      makeSvg(
+        "g",
+        { transform },
+        tags.map((tag) => drawTag(map, tag.x, at.top, at.height, tag)),
+      ),
+    ];
   });
 }
 

@@ -3,24 +3,51 @@
 import { modelChanges } from "../core/address.js";
 import { make, option } from "../shell/dom.js";
 
-// When one of these changes, the number of nodes follows.
-const NODES_FOLLOW = ["mesh.tp", "mesh.cp", "mesh.dp", "mesh.pp", "cluster.gpus_per_node"];
+// When this changes, the number of nodes follows; of these sizes, another one.
+const NODES_FOLLOW = ["cluster.gpus_per_node"];
+const AXES = ["mesh.tp", "mesh.cp", "mesh.dp", "mesh.pp"];
+// Groups of controls that are open at first.
+const OPEN_GROUPS = 2;
 const DEFAULT_ORDER = "tp-cp-dp-pp";
 
 const CONTROLS = { size: numberControl, count: numberControl, choice: choiceControl, flag: flagControl };
 
 export function buildMeshForm(page, groups) {
-  const sections = groups.map((group) =>
-    make("fieldset", {}, [
-      make("legend", { text: group.title }),
+  const sections = groups.map((group, i) =>
+    make("details", { open: i < OPEN_GROUPS, class: "form-group" }, [
+      make("summary", { text: group.title }),
       make(
         "div",
         { class: "fields" },
         group.fields.map((field) => makeField(page, field)),
       ),
+      ...(i ? [] : [gpuLock(page), page.said]),
     ]),
   );
   page.form.replaceChildren(...sections);
+}
+
+// Sizes as numbers, from values by key; an axis that nobody gave has size 1.
+export function sizesOf(values) {
+  const size = (key, unsaidAs = 1) => Number(values[key] ?? unsaidAs);
+  const axes = ["tp", "cp", "dp", "pp", "etp"].map((axis) => [axis, size("mesh." + axis)]);
+  return { ...Object.fromEntries(axes), ep: size("mesh.ep", 0), replica: size("token.replica", 0) };
+}
+
+function gpuLock(page) {
+  const count = make("b");
+  const box = make("input", { type: "checkbox", checked: true });
+  box.addEventListener("change", () => {
+    page.locked = box.checked;
+    page.said.textContent = "";
+  });
+  page.controls.set("lock", {
+    show: (values) => {
+      const { tp, cp, dp, pp } = sizesOf(values);
+      count.textContent = (tp * cp * dp * pp).toLocaleString("en");
+    },
+  });
+  return make("label", { class: "inline lock" }, [box, " Keep the number of GPUs: ", count]);
 }
 
 function makeField(page, field) {
@@ -55,6 +82,10 @@ function unsaid(control, field) {
 function numberControl(page, field) {
   const changed = () => {
     if (input.value === "") return;
+    if (AXES.includes(field.key) && Number(input.value) >= 1) {
+      page.resize(field.key.split(".")[1], Number(input.value));
+      return;
+    }
     const nodes = NODES_FOLLOW.includes(field.key) ? { "cluster.nodes": "" } : {};
     page.set({ [field.key]: input.value, ...nodes });
   };

@@ -1,7 +1,7 @@
 // Play, step, scrub and speed: native controls with names, and the line that screen readers hear.
 
-import { SPEEDS } from "../core/motion.js";
-import { hopName, liveText } from "../core/words.js";
+import { SPEEDS, TIME_SCALE } from "../core/scales.js";
+import { eyebrow, hopName, liveText } from "../core/words.js";
 import { labelled, make, makeSvg, option } from "../shell/dom.js";
 
 const ICONS = {
@@ -18,14 +18,20 @@ export function createControls(player, acts) {
   const scrub = scrubber(player.hop, last, acts.jump);
   const label = make("p", { class: "hop-number" });
   const live = make("p", { class: "unseen", "aria-live": "polite" });
+  const caption = make("div", { class: "hop-caption", "aria-hidden": "true" });
   const element = make("div", { class: "controls" }, [
     make("div", { class: "buttons" }, [
       button("step", "Previous hop", "back", () => acts.step(-1)),
       play,
       button("step", "Next hop", "next", () => acts.step(1)),
     ]),
-    make("div", { class: "where" }, [label, make("p", { class: "keys", text: "space · ← → · Home End" })]),
+    make("div", { class: "where" }, [
+      label,
+      make("p", { class: "keys", text: "space · ← → · Home End" }),
+      make("p", { class: "swipe", text: "swipe the map: next hop" }),
+    ]),
     scrub,
+    make("p", { class: "time-scale", text: TIME_SCALE }),
     labelled("Speed", speedSelect(player.speed, acts.setSpeed)),
   ]);
   const show = (hop) => {
@@ -33,12 +39,16 @@ export function createControls(player, acts) {
     scrub.value = hop.index;
     scrub.setAttribute("aria-valuetext", hopName(hop));
     live.textContent = liveText(hop, last, player.scene.domain_word);
+    caption.replaceChildren(
+      make("p", { class: "eyebrow", text: eyebrow(hop) }),
+      make("p", { class: "said" }, [make("b", { text: hop.words.title + ". " }), hop.words.what]),
+    );
   };
   const playing = (on) => {
     play.setAttribute("aria-label", on ? "Pause" : "Play");
     play.replaceChildren(icon(on ? "pause" : "play"));
   };
-  return { element, live, show, playing };
+  return { element, live, caption, show, playing };
 }
 
 function button(look, label, name, act) {

@@ -6,7 +6,7 @@ import { meetingParts } from "./token_table.js";
 
 const MAX_ROWS = 8;
 const LINK_NAMES = { nvlink: "NVLink", ib: "InfiniBand" };
-const HEADS = ["From → to", "Link", "Bytes", "Time", "What"];
+const HEADS = ["From → to", "Link", "Bytes", "Time", "Why"];
 
 export function createCounters(scene) {
   const count = (number) => number.toLocaleString("en");
@@ -39,12 +39,13 @@ function counter(key, label, read) {
   };
 }
 
-export function createPanel() {
+// `numbers(hop)` adds what the hop does to real arrays, where the page can tell.
+export function createPanel(numbers = () => null) {
   const element = make("section", { class: "hop-panel", "aria-label": "This hop" });
-  return { element, show: (hop) => element.replaceChildren(...parts(hop)) };
+  return { element, show: (hop) => element.replaceChildren(...parts(hop, numbers)) };
 }
 
-function parts(hop) {
+function parts(hop, numbers) {
   const { words } = hop;
   return [
     make("p", { class: "eyebrow", text: eyebrow(hop) }),
@@ -57,7 +58,7 @@ function parts(hop) {
     words.gotcha ? make("h3", { text: "Gotcha" }) : null,
     words.gotcha ? make("p", { class: "gotcha", text: words.gotcha }) : null,
     hop.note ? make("p", { class: "note", text: "Note: " + hop.note + "." }) : null,
-    document.getElementById("nav-numbers") && hop.takers === undefined ? numbersLink(hop) : null,
+    hop.takers === undefined ? numbers(hop) : null,
   ].filter(Boolean);
 }
 
@@ -65,15 +66,6 @@ function timeOf(hop) {
   const whose = hop.takers === undefined ? "this token" : "these tokens";
   const text = `All of it takes ${hop.time} at link rate, for ${whose} alone; ${hop.since} since landing.`;
   return make("p", { class: "hop-time", text });
-}
-
-// The same hop on real arrays; only the explorer has that page, the player in a file does not.
-function numbersLink(hop) {
-  const query = new URLSearchParams(location.search);
-  query.set("hop", hop.index);
-  return make("p", { class: "why" }, [
-    make("a", { href: "/numbers?" + query, text: "This hop on real arrays" }),
-  ]);
 }
 
 function shapes({ before, after }) {

@@ -2,7 +2,8 @@
 
 import { clampHop } from "../core/hops.js";
 import { playerAction } from "../core/keys.js";
-import { restMs, SPEEDS, travelMs } from "../core/motion.js";
+import { restMs } from "../core/motion.js";
+import { SPEEDS } from "../core/scales.js";
 import { createMap } from "../map/map.js";
 import { createControls } from "./controls.js";
 import { createCounters, createPanel } from "./panel.js";
@@ -10,7 +11,9 @@ import { createStrip } from "./strip.js";
 import { createTokenTable } from "./token_table.js";
 
 // `scene` is what `readScene` gives. Options: `hop` and `speed` to start with; `gpus`, the map's handlers;
-// `onHop(hop, player)` after each change; `onRest()` when it pauses; `tripOf(token)`, a token's own address.
+// `fitted` for a map as high as the page makes it; `onHop(hop, player)` after each change; `onPlay(playing)` when
+// it starts and stops; `onRest()` when it pauses; `tripOf(token)`, a token's own address; `numbers(hop)`, what a
+// hop does to real arrays.
 export function createPlayer(scene, options) {
   const player = {
     scene,
@@ -19,10 +22,14 @@ export function createPlayer(scene, options) {
     playing: false,
     speed: options.speed || 1,
     timer: 0,
-    map: createMap(scene, options.gpus),
     counters: createCounters(scene),
-    panel: createPanel(),
+    panel: createPanel(options.numbers),
   };
+  player.map = createMap(
+    scene,
+    { swipe: (by) => step(player, by), ...options.gpus },
+    { fitted: options.fitted },
+  );
   const jump = (index) => {
     pause(player);
     go(player, index);
@@ -46,6 +53,11 @@ export function createPlayer(scene, options) {
       live: player.controls.live,
     },
     light: player.map.light,
+    map: player.map.map,
+    caption: player.controls.caption,
+    // Plays on to a hop; `done()` when it is there, not when the reader stops it before.
+    playTo: (index, done) => playTo(player, index, done),
+    pause: () => pause(player),
     state: () => ({ hop: player.hop, playing: player.playing, speed: player.speed }),
     key: (event) => onKey(player, event),
     go: jump,
@@ -89,8 +101,17 @@ function advance(player, done) {
   }
   player.hop += 1;
   tell(player);
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  player.map.travel(player.hop, still ? 0 : travelMs(player.speed), done);
+  if (!isStill()) {
+    player.map.travel(player.hop, player.speed, done);
+    return;
+  }
+  player.map.show(player.hop);
+  done();
+}
+
+// Readers who asked for less motion see where each hop ends.
+export function isStill() {
+  return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 function step(player, by) {
@@ -105,16 +126,25 @@ function toggle(player) {
     return;
   }
   if (player.hop >= last(player)) go(player, 0);
-  player.playing = true;
-  player.controls.playing(true);
-  run(player);
+  playTo(player, last(player), () => {});
 }
 
-function run(player) {
+function playTo(player, until, done) {
+  player.playing = true;
+  player.controls.playing(true);
+  player.options.onPlay?.(true);
+  run(player, until, done);
+}
+
+function run(player, until, done) {
   advance(player, () => {
     if (!player.playing) return;
-    if (player.hop >= last(player)) pause(player);
-    else player.timer = setTimeout(() => run(player), restMs(player.speed));
+    if (player.hop < until) {
+      player.timer = setTimeout(() => run(player, until, done), restMs(player.speed));
+      return;
+    }
+    pause(player);
+    done();
   });
 }
 
@@ -123,6 +153,7 @@ function pause(player) {
   if (!player.playing) return;
   player.playing = false;
   player.controls.playing(false);
+  player.options.onPlay?.(false);
   player.options.onRest?.();
 }
 

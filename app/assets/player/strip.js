@@ -6,15 +6,21 @@ import { make } from "../shell/dom.js";
 
 // Up to so many hops the cells have room for their short names.
 const ROOMY_HOPS = 60;
+// On a dense strip so many layers have one label.
+const TENTH = 10;
 const NO_LABEL = "\u00a0";
 
 export function createStrip(scene, onPick) {
   const cells = [];
   const roomy = scene.hops.length <= ROOMY_HOPS;
+  const first = scene.hops.find((hop) => hop.layer)?.layer ?? 0;
   const groups = stripGroups(scene.hops).map((group) => {
-    const made = group.hops.map((hop) => (cells[hop.index] = makeCell(hop, scene.kinds[hop.kind], roomy)));
+    const made = group.hops.map((hop) => (cells[hop.index] = makeCell(hop, scene.kinds[hop.kind])));
     const label = shortLabel(group.label, roomy) || NO_LABEL;
-    return make("div", { class: "layer-group" }, [
+    // Groups share the strip's width by their hops.
+    const style = "flex-grow: " + group.hops.length;
+    const tenth = !roomy && (group.hops[0].layer - first) % TENTH === 0 && group.label.startsWith("layer");
+    return make("div", { class: "layer-group" + (tenth ? " tenth" : ""), style }, [
       make("span", { class: "layer-label", text: label }),
       make("div", { class: "cells" }, made),
     ]);
@@ -31,16 +37,18 @@ export function createStrip(scene, onPick) {
   });
   let current = null;
   const show = (index) => {
+    cells[current]?.closest(".layer-group").classList.remove("here");
     current = mark(cells, current, index);
+    cells[index].closest(".layer-group").classList.add("here");
     requestAnimationFrame(() => keepInView(element, cells[index]));
   };
   return { element, show };
 }
 
 // `kind` has the short name of the hop and the family whose colour it wears.
-function makeCell(hop, kind, roomy) {
+function makeCell(hop, kind) {
   const { family, short } = kind;
-  const name = hopName(hop);
+  const name = short + ", " + hopName(hop);
   return make("button", {
     type: "button",
     tabindex: "-1",
@@ -48,7 +56,7 @@ function makeCell(hop, kind, roomy) {
     "aria-label": name,
     title: name,
     class: "cell " + family + (hop.crossings ? " crosses" : "") + (hop.dead ? " dead" : ""),
-    text: roomy ? short : "",
+    text: short,
   });
 }
 

@@ -7,15 +7,22 @@ import { fetchJson } from "./fetch.js";
 
 const MAX_BYTES = 262_144;
 const KINDS = ".json,.toml,.yaml,.yml,.sh,.bash,.sbatch,.slurm,.txt,.md,.npy,.npz,.pt,.pth";
-const PLACEHOLDER = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8 -dp 8 --enable-expert-parallel";
+const PLACEHOLDER = "Paste a launch line (vllm serve …, torchrun …), or drop config.json";
+const NAME = "Paste a launch line, or what launches it: a script, a manifest, a config";
 
 // `page.read` is where what was read is said. A last paste is read again when its model is chosen.
 export function launchBox(page) {
   page.read ??= make("section", { class: "launch-read", "aria-label": "What was read" });
   const box = {
     page,
-    line: make("textarea", { class: "line", rows: 2, spellcheck: "false", placeholder: PLACEHOLDER }),
-    gpus: make("input", { type: "number", min: 1, inputmode: "numeric", placeholder: "16" }),
+    line: make("textarea", {
+      class: "line",
+      rows: 1,
+      spellcheck: "false",
+      placeholder: PLACEHOLDER,
+      "aria-label": NAME,
+    }),
+    gpus: make("input", { type: "number", min: 1, inputmode: "numeric", placeholder: "as said" }),
     model: "",
     last: null,
   };
@@ -39,15 +46,17 @@ export function launchBox(page) {
     event.preventDefault();
     box.line.form.requestSubmit();
   });
-  return make("form", { class: "flags", onsubmit, ondragover: accept, ondrop: (event) => drop(box, event) }, [
-    labelled("or what launches it: a line, a script, a manifest", box.line),
-    labelled("GPUs", box.gpus),
-    make("button", { type: "submit", text: "Read" }),
-    labelled(
-      "or a file: a launch, a scenario, a model's config.json, recorded picks (at most 256 KiB)",
-      file,
-    ),
-  ]);
+  return make(
+    "form",
+    { class: "one-box", onsubmit, ondragover: accept, ondrop: (event) => drop(box, event) },
+    [
+      make("div", { class: "box-line" }, [box.line, make("button", { type: "submit", text: "Read" })]),
+      make("div", { class: "box-hints" }, [
+        make("label", { class: "file" }, [make("span", { text: "choose a file" }), file]),
+        make("label", { class: "gpus" }, [make("span", { text: "GPUs" }), box.gpus]),
+      ]),
+    ],
+  );
 }
 
 function accept(event) {
@@ -91,7 +100,7 @@ async function send(box, path, name, body) {
 
 function refuse(box, text) {
   box.page.read.replaceChildren(alertBox([make("h2", { text: "This is not read" }), make("p", { text })]));
-  box.page.refused?.();
+  box.page.unread?.();
 }
 
 function showFile(box, found, name) {

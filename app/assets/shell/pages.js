@@ -1,6 +1,6 @@
 // Dash draws the frame; this fills it with the page of the address. Links between pages load anew.
 
-import { compareQuery, formatQuery, scenarioQuery } from "../core/address.js";
+import { compareQuery, formatQuery, parseQuery, scenarioQuery } from "../core/address.js";
 import { make } from "./dom.js";
 import { showTheme } from "./theme.js";
 
@@ -23,8 +23,19 @@ function mount(frame, pages) {
   const link = links.find((each) => new URL(each.href).pathname === location.pathname);
   link?.setAttribute("aria-current", "page");
   frame.dataset.page = link ? link.textContent.toLowerCase() : "";
+  listenToMenu();
   const fill = pages[frame.dataset.page]?.fill ?? noPage;
   fill(frame);
+}
+
+// On a phone the pages are behind a button.
+function listenToMenu() {
+  const button = document.getElementById("menu");
+  button?.setAttribute("aria-expanded", "false");
+  button?.addEventListener("click", () => {
+    const open = button.closest(".top").classList.toggle("open");
+    button.setAttribute("aria-expanded", String(open));
+  });
 }
 
 function noPage(frame) {
@@ -46,4 +57,15 @@ export function carryScenario(query) {
 
 export function writeAddress(query) {
   history.replaceState(history.state, "", location.pathname + formatQuery(query));
+}
+
+// Another mesh or token is a place of its own: Back leads to the one before.
+export function pushAddress(query) {
+  const address = location.pathname + formatQuery(query);
+  if (address !== location.pathname + location.search) history.pushState(null, "", address);
+}
+
+// `open(query)` hears where Back and Forward lead.
+export function onBack(open) {
+  addEventListener("popstate", () => open(parseQuery(location.search)));
 }

@@ -1,13 +1,14 @@
 // What is seen, as a file: of this hop where the format draws one, or of the whole trip.
 
-import { formatQuery, omit } from "../core/address.js";
+import { formatQuery, omit, scenarioName } from "../core/address.js";
 import { whyFailed } from "../core/errors.js";
+import { slug } from "../core/files.js";
 import { saveFile } from "../shell/download.js";
 import { make } from "../shell/dom.js";
 import { fetchTripFile } from "../shell/fetch.js";
 
 export function exportMenu(page) {
-  const name = page.data.name.replace(/[^\w.-]+/g, "-") + "-trip";
+  const name = slug(scenarioName(page.query)) + "-trip";
   const problem = make("p", { class: "menu-problem", role: "alert", hidden: true });
   const whole = make("input", { type: "checkbox" });
   const links = page.data.exports.map((ending) => {

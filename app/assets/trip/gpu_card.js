@@ -4,6 +4,8 @@ import { formatQuery, omit } from "../core/address.js";
 import { routedPicks } from "../core/picks.js";
 import { make } from "../shell/dom.js";
 import { fetchJson } from "../shell/fetch.js";
+import { insideGpu } from "./gpu_inside.js";
+import { hopNumbers } from "./hop_numbers.js";
 
 const LOOK_MS = 120;
 const TIP_GAP = 6;
@@ -27,7 +29,17 @@ export function createGpuCard(page) {
     leave: () => later(card, leave),
     choose: (rank) => keep(card, card.kept === rank ? null : rank),
   };
-  return { element: card.element, tip: card.tip, handlers, restore: () => restore(card) };
+  return {
+    element: card.element,
+    tip: card.tip,
+    handlers,
+    restore: () => restore(card),
+    open: (rank) => keep(card, rank),
+    close: () => keep(card, null),
+    set onOpen(hear) {
+      card.onOpen = hear;
+    },
+  };
 }
 
 // For another trip: nothing is known of its GPUs yet; the card of the address opens again.
@@ -36,6 +48,7 @@ function restore(card) {
   card.tip.hidden = true;
   card.kept = null;
   card.element.hidden = true;
+  card.onOpen?.(null);
   if (card.page.query.rank) keep(card, Number(card.page.query.rank));
 }
 
@@ -69,7 +82,8 @@ async function look(card, rank) {
 // Beside the GPU, inside the map's frame.
 function put(tip, rank) {
   const host = tip.parentElement.getBoundingClientRect();
-  const box = document.querySelector(`.gpu[data-rank="${rank}"] rect`).getBoundingClientRect();
+  const box = document.querySelector(`.gpu[data-rank="${rank}"] rect`)?.getBoundingClientRect();
+  if (!box) return;
   const left = Math.min(Math.max(box.left - host.left, 0), host.width - tip.offsetWidth);
   tip.style.left = left + "px";
   tip.style.top = box.bottom - host.top + TIP_GAP + "px";
@@ -80,6 +94,7 @@ async function keep(card, rank) {
   if (rank === null) delete card.page.query.rank;
   else card.page.query.rank = rank;
   card.page.save();
+  card.onOpen?.(rank);
   if (rank === null) {
     close(card);
     return;
@@ -100,14 +115,17 @@ function coordinates(gpu) {
 }
 
 function draw(card, gpu) {
+  const { page } = card;
   const parts = [
     closeButton(card),
+    make("p", { class: "eyebrow", text: gpu.place + " · " + coordinates(gpu) }),
     make("h2", { text: "GPU " + gpu.rank.toLocaleString("en") }),
-    make("p", { class: "place", text: gpu.place + " · " + coordinates(gpu) }),
-    gpu.holds.length ? make("p", { text: "Holds " + gpu.holds.join(", ") + "." }) : null,
+    ...insideGpu(page, gpu),
+    gpu.holds.length ? make("p", { class: "holds", text: "Holds " + gpu.holds.join(", ") + "." }) : null,
     groupButtons(card, gpu.groups),
     make("p", { class: "group-note", role: "status" }),
-    routeButton(card.page, gpu),
+    routeButton(page, gpu),
+    hopNumbers(page, page.data.hops[page.player.state().hop], gpu.rank),
   ];
   card.element.replaceChildren(...parts.filter(Boolean));
   card.element.hidden = false;
@@ -138,9 +156,8 @@ function groupButton(card, group) {
     card.element.querySelector(".group-note").textContent = group.text;
     card.page.player?.light(group.members);
   };
-  const label = group.name + " group, " + group.size + " GPUs";
-  const attributes = { type: "button", class: "group", "aria-pressed": "false", "aria-label": label };
-  const words = [make("b", { text: group.name }), " " + group.size];
+  const attributes = { type: "button", class: "group", "aria-pressed": "false" };
+  const words = [make("b", { text: group.name + " group" }), " " + group.size.toLocaleString("en")];
   const button = make("button", { ...attributes, onclick: press }, words);
   return button;
 }
@@ -153,6 +170,6 @@ function routeButton(page, gpu) {
   if (routed === null) return null;
   const { layer, expert, picks } = routed;
   const text = `Route layer ${layer}'s first pick here (expert ${expert})`;
-  const route = () => page.change({ ["picks." + layer]: picks.join(",") }, true);
+  const route = () => page.reroute(layer, { ["picks." + layer]: picks.join(",") });
   return make("button", { type: "button", class: "plain", text, onclick: route });
 }

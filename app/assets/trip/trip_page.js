@@ -10,18 +10,15 @@ import {
   parseQuery,
   tripQuery,
 } from "../core/address.js";
-import { UNREACHABLE } from "../core/errors.js";
+import { fixValues, UNREACHABLE } from "../core/errors.js";
 import { readScene } from "../core/scene.js";
-import { crossingsText } from "../core/words.js";
-import { legend } from "../map/legend.js";
-import { centerHome } from "../map/map.js";
-import { createPlayer } from "../player/player.js";
-import { createPredict } from "../player/predict.js";
-import { make, parseSvg, waiting } from "../shell/dom.js";
+import { escapeTo } from "../shell/escape.js";
+import { make, waiting } from "../shell/dom.js";
 import { askEarly, fetchJson } from "../shell/fetch.js";
-import { carryScenario, writeAddress } from "../shell/pages.js";
-import { createGpuCard } from "./gpu_card.js";
-import { toolbarParts } from "./toolbar.js";
+import { carryScenario, onBack, pushAddress, writeAddress } from "../shell/pages.js";
+import { firstScreen, showPicker, showQuestion } from "./first.js";
+import { playFirstLayer } from "./opening.js";
+import { showTripView } from "./trip_view.js";
 
 const SAVE_WAIT_MS = 250;
 const PRESETS = "/api/presets";
@@ -38,36 +35,42 @@ export function tripPage(frame) {
     saveTimer: 0,
     refused: null,
     keepHop: false,
+    whenShown: null,
     alert: make("div", { class: "alert", role: "alert", hidden: true }),
-    toolbar: make("div", { class: "toolbar" }),
     body: make("div", { class: "trip" }, [waiting("Loading the trip …")]),
   };
-  frame.replaceChildren(make("h1", { class: "unseen", text: "Trip" }), page.toolbar, page.alert, page.body);
-  carryScenario(page.query);
-  document.addEventListener("keydown", (event) => page.player?.key(event));
-  page.startOver = (scenario) => startOver(page, scenario);
+  page.startOver = (scenario) => startOver(page, { scenario });
+  page.reset = (query) => startOver(page, query);
   page.change = (changes, keepHop) => change(page, changes, keepHop);
+  page.reroute = (layer, changes) => reroute(page, layer, changes);
+  // A launch that is not read leaves no other mesh standing as if it were its own.
+  page.unread = () => page.body.classList.add("stale");
   page.save = () => save(page);
   page.asked = () => askedQuery(page);
-  page.card = createGpuCard(page);
+  frame.classList.add("playing-page");
+  frame.replaceChildren(firstScreen(page), page.alert, page.body);
+  showPicker(page);
+  carryScenario(page.query);
+  document.addEventListener("keydown", (event) => page.player?.key(event));
+  escapeTo(() => page.card?.close());
+  onBack((query) => {
+    page.query = query;
+    page.keepHop = false;
+    load(page);
+  });
   loadPresets(page);
   load(page);
 }
 
 export function askTripEarly() {
-  askEarly("/api/trip" + formatQuery(tripQuery(parseQuery(location.search))), withDrawnMap);
+  askEarly("/api/trip" + formatQuery(tripQuery(parseQuery(location.search))));
   askEarly(PRESETS);
-}
-
-// The map's text as a picture: a big one takes a while, and an early answer has time.
-function withDrawnMap(data) {
-  return data.map ? { ...data, drawn: parseSvg(data.map) } : data;
 }
 
 async function loadPresets(page) {
   const found = await fetchJson(PRESETS);
   page.presets = found.presets || [];
-  if (page.data) showToolbar(page);
+  showPicker(page);
 }
 
 async function load(page) {
@@ -102,22 +105,36 @@ function refuseTokens(page, error) {
   return load(page);
 }
 
-function showError(page, { field, text }) {
+// The last good picture stays, greyed; the fault, and values that work, stand above it.
+function showError(page, { field, text, fix }) {
   const rest = field ? " " + text.slice(field.length).replace(/^=/, "= ") : text;
-  const again = () => startOver(page, DEFAULT_SCENARIO);
+  const again = () => startOver(page, { scenario: DEFAULT_SCENARIO });
+  const key = field?.includes(".") ? field : null;
+  const values = key ? fixValues(fix || "") : [];
+  const fixes = values.map((value) =>
+    make("button", {
+      type: "button",
+      text: key.split(".").pop() + " = " + value,
+      onclick: () => change(page, { [key]: value }),
+    }),
+  );
   page.alert.replaceChildren(
     make("p", {}, [field ? make("strong", { text: field }) : null, rest]),
-    make("button", { type: "button", class: "plain", text: "Back to " + DEFAULT_SCENARIO, onclick: again }),
+    make("div", { class: "options" }, [
+      ...fixes,
+      make("button", { type: "button", class: "plain", text: "Back to " + DEFAULT_SCENARIO, onclick: again }),
+    ]),
   );
   page.alert.hidden = false;
+  page.body.classList.add("stale");
   page.body.querySelector(".loading")?.remove();
 }
 
-function startOver(page, scenario) {
-  page.query = { scenario };
+function startOver(page, query) {
+  page.query = query;
   page.refused = null;
   page.keepHop = false;
-  save(page);
+  push(page);
   load(page);
 }
 
@@ -127,8 +144,26 @@ function change(page, changes, keepHop = false) {
   page.refused = null;
   page.keepHop = Boolean(keepHop && page.player);
   if (!keepHop) delete page.query.hop;
-  save(page);
+  push(page);
   load(page);
+}
+
+// Another pick for a layer: seen at once, from the hop before its dispatch.
+function reroute(page, layer, changes) {
+  page.whenShown = (scene) => {
+    const at = scene.hops.findIndex((hop) => hop.layer === layer && hop.kind === "dispatch");
+    if (at < 1) return;
+    page.player.go(at - 1);
+    page.player.playTo(at, () => {});
+  };
+  change(page, changes, true);
+}
+
+// Another mesh or token is a place to come back to.
+function push(page) {
+  clearTimeout(page.saveTimer);
+  carryScenario(page.query);
+  pushAddress(page.query);
 }
 
 function save(page) {
@@ -141,6 +176,7 @@ function save(page) {
 function saveHop(page) {
   clearTimeout(page.saveTimer);
   page.saveTimer = setTimeout(() => {
+    if (!page.player) return;
     const { hop, speed } = page.player.state();
     page.query = changedQuery(page.query, { hop: hop || null, speed: speed === 1 ? null : speed });
     save(page);
@@ -150,44 +186,23 @@ function saveHop(page) {
 function showTrip(page, scene) {
   if (page.keepHop) page.query.hop = page.player.state().hop;
   page.keepHop = false;
-  page.player?.destroy();
   page.data = scene;
   if (page.asked().follow && !scene.tokens) {
     page.query = aloneQuery(page.query, scene.token);
     save(page);
   }
   page.alert.hidden = true;
-  page.predict = createPredict(() => page.player.forward());
-  page.player = createPlayer(scene, {
+  page.body.classList.remove("stale");
+  showTripView(page, scene, page.body, {
     hop: page.query.hop,
     speed: Number(page.query.speed) || 1,
-    gpus: page.card.handlers,
-    onHop: (hop) => {
-      page.predict.show(scene.hops[hop.index + 1]);
-      saveHop(page);
-    },
+    onHop: () => saveHop(page),
     onRest: () => saveHop(page),
     tripOf: (token) => location.pathname + formatQuery(ownTripQuery(page.query, token, scene.token)),
   });
-  lay(page, scene);
-  showToolbar(page);
-  page.card.restore();
-  centerHome(scene, page.player.parts.map);
-}
-
-function lay(page, scene) {
-  const { map, counters, panel, strip, controls, live, tokens } = page.player.parts;
-  const note = crossingsText(scene.crossings_by_axis, scene.domain_word);
-  page.body.replaceChildren(
-    make("div", { class: "left" }, [map, page.card.tip, legend(scene)]),
-    make("div", { class: "right" }, [counters, page.card.element, panel, tokens, page.predict.element]),
-    make("div", { class: "dock" }, [controls, strip, make("p", { class: "strip-note", text: note })]),
-    live,
-  );
-}
-
-function showToolbar(page) {
-  const focused = document.activeElement?.dataset.keep;
-  page.toolbar.replaceChildren(...toolbarParts(page));
-  if (focused) page.toolbar.querySelector(`[data-keep="${focused}"]`)?.focus();
+  showQuestion(page, scene);
+  showPicker(page);
+  page.whenShown?.(scene);
+  page.whenShown = null;
+  playFirstLayer(page, scene);
 }

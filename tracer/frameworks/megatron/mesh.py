@@ -35,7 +35,7 @@ from tracer.frameworks.megatron.stages import stage_plan, written_stages
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
-from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp
+from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp, WeightSharding
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request, Settings
@@ -97,8 +97,13 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words += ["--sequence-parallel"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else []
     words += ["--use-tp-pp-dp-mapping"] if inside else []
     words += written_stages(plan) if mesh.stages > 1 else []
-    if mesh.cp > 1 and plan.kv_exchange is KvExchange.ALL_GATHER:
-        words += ["--cp-comm-type", "all_gather"]
+    if mesh.cp > 1:
+        words += ["--cp-comm-type", _CP_WORDS[plan.kv_exchange]]
+    if mesh.cp > 1 and plan.cp_inner is not None:
+        levels = (plan.cp_inner, mesh.cp // plan.cp_inner)
+        words += ["--hierarchical-context-parallel-sizes", *map(str, levels)]
+    words += _written_shards(plan, mesh.dp * mesh.cp)
+    words += ["--moe-shared-expert-overlap"] if plan.shared_overlap else []
     if plan.contract is Contract.AG_RS:
         words += ["--moe-token-dispatcher-type", "allgather"]
     elif plan.contract is Contract.EP:
@@ -239,6 +244,21 @@ def _sharding(settings: Settings, ranks: int) -> dict[str, object]:
 
 
 _CP_KINDS = {"p2p": "ring", "all_gather": "all_gather", "a2a": "ulysses", "a2a+p2p": "hierarchical"}
+
+
+_CP_WORDS = {KvExchange(kind): word for word, kind in _CP_KINDS.items()}
+
+
+def _written_shards(plan: Plan, ranks: int) -> list[str]:
+    """Flags that shard what data parallelism has copies of."""
+    if ranks == 1 or plan.weight_shard is WeightSharding.NONE:
+        return []
+    if plan.weight_shard is WeightSharding.ZERO1:
+        return ["--use-distributed-optimizer"]
+    kind = "optim_grads" if plan.weight_shard is WeightSharding.ZERO2 else "optim_grads_params"
+    copies = ranks // (plan.weight_shard_size or ranks)
+    words = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy", kind]
+    return words + (["--num-distributed-optimizer-instances", str(copies)] if copies > 1 else [])
 
 
 def _kv_exchange(settings: Settings, cp: int) -> dict[str, object]:
