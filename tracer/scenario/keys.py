@@ -46,6 +46,10 @@ MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
         "sp": ("What happens to rows outside attention and FFN: Megatron's sequence parallelism, a split "
                "before dispatch only, or none.", 'sp = "off"'),
         "kv_exchange": ("What CP ranks exchange in attention.", 'kv_exchange = "all_gather"'),
+        "state_exchange": ("How layers with a state work over CP: hand the state on, or deal heads.",
+                           'state_exchange = "heads"'),
+        "window_exchange": ("Whether K/V of a layer with a window goes all round CP, or only where needed.",
+                            'window_exchange = "needed"'),
         "dispatch": ("How rows reach experts. Default: high_throughput in prefill, low_latency in decode.",
                      'dispatch = "low_latency"'),
         "contract": ("How a MoE block is served: experts move no weights (ep, tp, ag_rs), or weights come to "

@@ -35,6 +35,7 @@ from tracer.frameworks.megatron.stages import stage_plan, written_stages
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
+from tracer.model.layers import has_state
 from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp, WeightSharding
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def read(request: Request) -> Reading:
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
         _groups(settings, dense, expert),
         _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
+        | _states(request, cp)
         | _shared(request, tp)
         | _sharding(settings, dp * cp)
         | stages,
@@ -268,6 +270,13 @@ def _kv_exchange(settings: Settings, cp: int) -> dict[str, object]:
         return {"kv_exchange": "ring" if kind == "hierarchical" else kind}
     levels = settings.whole_list("hierarchical_context_parallel_sizes")
     return {"kv_exchange": kind, "cp_inner": levels[0]}
+
+
+def _states(request: Request, cp: int) -> dict[str, object]:
+    """Mamba and gated delta net send heads over CP, whatever the kind of attention (all-to-all)."""
+    model = request.model
+    keeps = model is not None and any(has_state(kind.attention) for kind in model.layer_kinds)
+    return {"state_exchange": "heads"} if cp > 1 and keeps else {}
 
 
 def _plan(settings: Settings, *, tp: int, cp: int, etp: int, ep: int) -> dict[str, object]:
