@@ -69,6 +69,8 @@ MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
                               'weight_shard_size = 2\nweight_shard = "hsdp"'),
         "weight_keep": ("Keep gathered weights for the backward pass.",
                         'weight_keep = true\nweight_shard = "fsdp"'),
+        "weight_prefetch": ("Gather a layer's weights while the layer before it runs.",
+                            'weight_prefetch = false\nweight_shard = "fsdp"'),
         "embedding": ("Whether TP ranks have the whole embedding or a slice of the vocabulary.",
                       'embedding = "vocab_parallel"'),
         "landing": ("How a prompt is cut over CP ranks.", 'landing = "contiguous"'),

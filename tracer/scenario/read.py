@@ -38,6 +38,7 @@ PLAN_KEYS = (
     "weight_shard",
     "weight_shard_size",
     "weight_keep",
+    "weight_prefetch",
     "embedding",
     "landing",
     "stage_layers",

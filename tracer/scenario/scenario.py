@@ -323,12 +323,16 @@ class Scenario(BareScenario):
 
 
 def _check_phase(phase: Phase, kv_exchange: KvExchange) -> None:
-    """No framework decodes with hierarchical context parallelism, which is for training and prefill."""
+    """No framework decodes over two levels: ``a2a+p2p`` is Transformer Engine's attention of training.
+
+    Megatron-Core 0.16.1 hands it to Transformer Engine alone (``extensions/transformer_engine.py``), and its
+    inference contexts keep K/V by other means.
+    """
     if phase is Phase.DECODE and kv_exchange is KvExchange.HIERARCHICAL:
         raise ConfigError(
             "mesh.kv_exchange",
             "hierarchical",
-            "is for prefill: a decode step over its two levels is not modelled",
+            "is Transformer Engine's training attention (a2a+p2p), and no framework decodes over two levels",
             "take kv_exchange = 'ulysses' or 'ring' in decode",
         )
 

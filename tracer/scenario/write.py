@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tracer.scenario.token import Phase, Token
 
 Table = dict[str, Any]
+ONLY_WHERE_SAID = {"text": None, "weight_prefetch": True}
+"""Keys that are left out at these values: files and pictures written before they existed stay as they are."""
 
 
 def tables_of(
@@ -25,7 +27,7 @@ def tables_of(
     picks: tuple[tuple[int, tuple[int, ...]], ...],
     seed: int,
 ) -> Table:
-    """A deployment and a question as JSON values, every key present."""
+    """A deployment and a question as JSON values, every key present but those of ``ONLY_WHERE_SAID``."""
     mesh, placed = deployment.mesh, deployment if isinstance(deployment, Deployment) else None
     return {
         "schema": 1,
@@ -40,11 +42,13 @@ def tables_of(
             **{axis: mesh.size_of(axis) for axis in SIZES},
             "expert_order": mesh.expert_order,
             "strict": mesh.strict,
-            **{key: _plain(getattr(deployment.plan, key)) for key in PLAN_KEYS},
+            **{
+                key: _plain(getattr(deployment.plan, key)) for key in PLAN_KEYS if _said(deployment.plan, key)
+            },
         },
         "placement": None if placed is None else _placement_table(placed),
         "dtype": {key: _plain(getattr(deployment.dtype, key)) for key in DTYPE_KEYS},
-        "token": {key: getattr(token, key) for key in TOKEN_KEYS if key != "text" or token.text is not None},
+        "token": {key: getattr(token, key) for key in TOKEN_KEYS if _said(token, key)},
         "picks": {str(layer): list(experts) for layer, experts in picks},
     }
 
@@ -76,6 +80,11 @@ def changed_tables(tables: Table, keys: dict[str, Any]) -> Table:
         for name in {"position", "gpu", "replica"} - keys.keys():
             tables["token"].pop(name, None)
     return tables
+
+
+def _said(owner: object, key: str) -> bool:
+    """Whether a key is written: all are, but those that say nothing at their default."""
+    return key not in ONLY_WHERE_SAID or getattr(owner, key) != ONLY_WHERE_SAID[key]
 
 
 def toml_of(tables: Table) -> str:
