@@ -78,7 +78,7 @@ def test_with_changes_the_question_the_deployment_or_both() -> None:
     [
         (
             {"tokn": None},
-            r"tokn=None is neither a part of a scenario nor of its deployment; did you mean 'token'",
+            r"tokn=None is no part of a scenario, and no key of its .*; did you mean 'token'",
         ),
         ({"mesh": Mesh.build(tp=2)}, r"cluster\.world_size=32 must be the mesh's 2 ranks"),
         (

@@ -175,7 +175,7 @@ class BareScenario:
         keys = {name: value for name, value in changes.items() if name not in own and name not in theirs}
         if keys:
             parts = {name: value for name, value in changes.items() if name not in keys}
-            changed = changed_tables(self.with_(**parts).to_dict(), keys)
+            changed = changed_tables(self.with_(**parts).to_dict(), keys, (*own, *theirs))
             return cast("Self", type(self).from_dict(changed))
         asked = {name: value for name, value in changes.items() if name in own}
         placed = {name: value for name, value in changes.items() if name in theirs}

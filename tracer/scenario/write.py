@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,10 @@ def tables_of(
     }
 
 
-def changed_tables(tables: Table, keys: dict[str, Any]) -> Table:
+def changed_tables(tables: Table, keys: dict[str, Any], parts: Iterable[str]) -> Table:
     """Tables with keys of mesh, token, dtype or cluster set; what followed from the mesh is left to follow.
+
+    ``parts`` are the other names that a change may have.
 
     Raises:
         ConfigError: for a key that none of them has, with the nearest that one has.
@@ -68,7 +71,7 @@ def changed_tables(tables: Table, keys: dict[str, Any]) -> Table:
     for name, value in keys.items():
         if name not in known:
             rule = "is no part of a scenario, and no key of its mesh, token, dtype or cluster"
-            raise ConfigError(name, value, rule, nearest(name, list(known)))
+            raise ConfigError(name, value, rule, nearest(name, [*parts, *known]))
     for table in ("mesh", "token", "dtype", "cluster"):
         own = {name: value for name, value in keys.items() if known[name] == table}
         tables[table] = tables[table] | own
