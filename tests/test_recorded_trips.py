@@ -213,3 +213,14 @@ def test_a_decoded_token_followed_in_a_prefill_is_said(tmp_path: Path) -> None:
     assert "note: the prompt had 15 tokens, so this one was decoded" in run(trip_command, [*ask, "17"]).output
     assert "was decoded" not in run(trip_command, [*ask, "14"]).output
     assert "was decoded" not in run(trip_command, [*ask, "17", "--phase", "decode"]).output
+
+
+def test_sglang_may_leave_out_the_start_of_the_prompt() -> None:
+    value = sglang()
+    value["meta_info"]["completion_tokens"] = 6
+    assert read_requests(sent(value), SIX.model)[0].first == 0
+    rest = base64.b64encode(ROWS[4:].astype("<i4").tobytes()).decode()
+    value["meta_info"]["routed_experts"] = rest
+    request = read_requests(sent(value), SIX.model)[0]
+    assert (request.first, request.tokens, request.word(17)) == (4, 21, " word2")
+    assert request.picks_at(17, SIX.model) == experts(17)

@@ -264,7 +264,12 @@ def _sglang(table: Mapping[Any, Any], model: ModelSpec) -> Recording:
     if type(prompt) is int and len(before) <= prompt <= _MAX_WORDS:  # only the prompt's end may be there
         before = [*([None] * (prompt - len(before))), *before]
     asked = prompt if type(prompt) is int else None
-    return Recording(_encoded(found, model), (*before, *after) if before else (), prompt=asked)
+    picks = _encoded(found, model)
+    written = meta.get("completion_tokens")
+    first = 0
+    if asked is not None and type(written) is int:  # rows end one short of the last token written
+        first = max(0, asked + written - 1 - int(picks.shape[1]))
+    return Recording(picks, (*before, *after) if before else (), first, prompt=asked)
 
 
 def _text_of(entry: Any) -> str | None:
