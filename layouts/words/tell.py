@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layouts.scene.labels import gpus, plural, tokens
 from layouts.scene.scene import Words
-from layouts.words import attention, decode, ends, kinds, moe, plain, sums
+from layouts.words import attention, decode, ends, kinds, moe, plain, routing, sums
 from tracer.display import format_bytes
 from tracer.trip.hop import HopKind
 
@@ -27,6 +27,9 @@ _TELLERS: dict[HopKind, Callable[[Context], Words]] = {
     HopKind.HEADS_SCATTER: attention.heads_scatter,
     HopKind.HEADS_GATHER: attention.heads_gather,
     HopKind.STATE_PASS: kinds.state_pass,
+    HopKind.COUNTS_REDUCE: routing.counts_reduce,
+    HopKind.COUNTS_GATHER: routing.counts_gather,
+    HopKind.PROBS_DISPATCH: routing.probs_dispatch,
     HopKind.DISPATCH: moe.dispatch,
     HopKind.COMBINE: moe.combine,
     HopKind.WEIGHT_PULL: moe.weight_pull,
