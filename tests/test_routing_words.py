@@ -16,7 +16,7 @@ KINDS = ("counts_reduce", "counts_gather", "probs_dispatch")
 def test_one_and_several_tokens_are_told(kind: str) -> None:
     one = build_scene(take_trip(ASKED))
     hop = next(hop for hop in one.hops if hop.kind == kind)
-    assert all((hop.words.title, hop.words.what, hop.words.why, hop.words.gotcha))
+    assert all((hop.words.title, hop.words.what, hop.words.why, hop.words.stop))
     said = "a probability" if kind == "probs_dispatch" else "counts by expert"
     assert {move.why for move in hop.moves} == {said}
     several = build_scene(take_trips(ASKED, [(0, 1), (2, 5)]))
