@@ -72,7 +72,7 @@ def experts(position: int) -> dict[int, tuple[int, ...]]:
     [
         (vllm(), 0, 21, " word2"),
         (sglang(), 0, 21, " word2"),
-        (old_vllm(), 1, 20, None),
+        (old_vllm(), 1, 20, "id 3"),
         (rollout(), 1, 21, "id 17"),
         ({"routed_experts": ROWS.tolist(), "tokens": ["x"] * 20}, 0, 20, "x"),
         ({"picks": ROWS.transpose(1, 0, 2).tolist()}, 0, 20, None),
@@ -191,3 +191,36 @@ def test_the_explorer_takes_the_file_and_follows_it() -> None:
     scene = client.get("/api/trip", query_string=keys).get_json()
     assert "error" not in scene
     assert "Position 17, ' word2', of a prompt of 21" in json.dumps(scene)
+
+
+def test_words_stand_where_the_prompt_ends_also_without_its_ids() -> None:
+    value = vllm(usage={"prompt_tokens": 15})
+    del value["prompt_token_ids"]
+    request = read_requests(sent(value), SIX.model)[0]
+    assert (request.prompt, request.word(14), request.word(15)) == (15, None, " word0")
+    del value["usage"]
+    unknown = read_requests(sent(value), SIX.model)[0]
+    assert (unknown.prompt, unknown.words) == (None, ())
+    old = read_requests(sent(old_vllm()), SIX.model)[1]
+    assert (old.prompt, old.word(2), old.word(17)) == (15, None, "id 3")
+
+
+def test_a_decoded_token_followed_in_a_prefill_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "response.json"
+    file.write_text(json.dumps(vllm()))
+    ask = ["six-cuts", "--picks", str(file), "--position"]
+    run = CliRunner().invoke
+    assert "note: the prompt had 15 tokens, so this one was decoded" in run(trip_command, [*ask, "17"]).output
+    assert "was decoded" not in run(trip_command, [*ask, "14"]).output
+    assert "was decoded" not in run(trip_command, [*ask, "17", "--phase", "decode"]).output
+
+
+def test_sglang_may_leave_out_the_start_of_the_prompt() -> None:
+    value = sglang()
+    value["meta_info"]["completion_tokens"] = 6
+    assert read_requests(sent(value), SIX.model)[0].first == 0
+    rest = base64.b64encode(ROWS[4:].astype("<i4").tobytes()).decode()
+    value["meta_info"]["routed_experts"] = rest
+    request = read_requests(sent(value), SIX.model)[0]
+    assert (request.first, request.tokens, request.word(17)) == (4, 21, " word2")
+    assert request.picks_at(17, SIX.model) == experts(17)

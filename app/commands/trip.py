@@ -50,9 +50,9 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool, **option
     from tracer.trip.trips import take_trips
 
     trip: Trip | Trips
-    recorded = None
+    recorded = note = None
     if options["picks"] is not None:
-        scenario, recorded = _recorded(scenario, options)
+        scenario, recorded, note = _recorded(scenario, {**options, "tokens": tokens})
     if tokens is None:
         trip = take_trip(scenario if recorded is None else recorded(scenario))
     else:
@@ -61,16 +61,18 @@ def trip_command(scenario: Scenario, tokens: str | None, as_json: bool, **option
         click.echo(str(trip))
         if recorded is not None:
             click.echo(f"picks as recorded in {options['picks'].name}, request {options['request']}")
+            if note is not None:
+                click.echo(f"note: {note}")
     elif tokens is None:
         click.echo(to_json(trip), nl=False)
     else:
         print_json(trip.to_dict())
 
 
-def _recorded(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, Following]:
-    """The scenario with the recorded request as its prompt, and what lays a token's picks over it."""
+def _recorded(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, Following, str | None]:
+    """The scenario with the recorded request as its prompt, what lays a token's picks over it, and a note."""
     from tracer.batch.picks.files import read_requests
-    from tracer.batch.picks.recording import follow_recording, with_length
+    from tracer.batch.picks.recording import follow_recording, phase_note, with_length
     from tracer.errors import ConfigError
 
     requests = read_requests(options["picks"], scenario.model, layout=options["layout"])
@@ -80,4 +82,5 @@ def _recorded(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, Fo
         raise ConfigError("--request", number, rule, "try 0")
     request = requests[number]
     placed = with_length(scenario, request, position=options["position"], prompt=options["prompt"])
-    return placed, lambda following: follow_recording(following, request)
+    note = phase_note(placed, request) if options["tokens"] is None else None
+    return placed, lambda following: follow_recording(following, request), note

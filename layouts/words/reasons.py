@@ -28,6 +28,7 @@ ROLES = {
     Role.OUTPUT: "outputs, max, sum",
     Role.STATE: "states",
     Role.WEIGHTS: "expert weights",
+    Role.METADATA: "counts and probabilities",
 }
 """What a move of several tokens carries, by role."""
 
@@ -62,6 +63,8 @@ def _reason(context: Context, transfer: Transfer) -> str:
         return "state of its heads"
     if role == Role.WEIGHTS:
         return "expert weights"
+    if role == Role.METADATA:
+        return "a probability" if kind is HopKind.PROBS_DISPATCH else "counts by expert"
     if kind is HopKind.ALL_REDUCE:
         return "the sum"
     return "for its heads" if context.hop.part is Part.ATTENTION else "the whole row"

@@ -119,6 +119,7 @@ VALUES = {
     "context_parallel_load_balancer": ("ptrr",),
     "fsdp_reshard_after_forward": ("always", "never"),
     "zero_stage": ("1", "2", "3"),
+    "stage3_prefetch_bucket_size": ("0",),
     "distributed_type": ("FSDP", "MEGATRON_LM", "DEEPSPEED"),
 }
 BESIDE = {

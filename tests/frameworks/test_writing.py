@@ -109,6 +109,8 @@ CHOICES = [
     ("torchtitan", {"cp": 1, "dp": 8},
      "--parallelism.data_parallel_replicate_degree 8 --parallelism.data_parallel_shard_degree 1"),
     ("deepspeed", {"weight_shard": "zero3", "cp": 1, "tp": 1}, "--zero-stage 3"),
+    ("deepspeed", {"weight_shard": "zero3", "weight_prefetch": False, "cp": 1, "tp": 1},
+     "--zero-stage 3 --stage3-prefetch-bucket-size 0"),
 ]  # fmt: skip
 
 

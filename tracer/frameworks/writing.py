@@ -26,7 +26,8 @@ SCHEMA = 1
 SAID = (
     *("sp", "contract", "dispatch", "kv_exchange", "landing", "dense_tp", "stage_layers", "dcp"),
     *("dcp_interleave", "chunks", "chunk_order", "chunk_layers", "cp_inner", "weight_shard"),
-    *("weight_shard_size", "weight_keep", "shared_tp", "shared_overlap", "embedding"),
+    *("weight_shard_size", "weight_keep", "weight_prefetch", "shared_tp", "shared_overlap"),
+    "embedding",
 )
 """Choices of a plan that are held against what the flags give."""
 
@@ -120,7 +121,7 @@ def _matters(scenario: BareScenario, name: str) -> bool:
         return mesh.cp > 1
     if name in ("sp", "dense_tp", "embedding"):
         return mesh.tp > 1
-    if name in ("weight_shard", "weight_shard_size", "weight_keep"):
+    if name in ("weight_shard", "weight_shard_size", "weight_keep", "weight_prefetch"):
         return mesh.dp * mesh.cp > 1
     if name in ("shared_tp", "shared_overlap"):
         return mesh.tp > 1 and isinstance(scenario, Scenario) and scenario.model.shared_experts > 0

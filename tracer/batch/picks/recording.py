@@ -39,12 +39,14 @@ class Recording:
 
     ``words`` are the tokens' texts (or ids as text) by position from 0, None where the file does not say. The
     first ``repeated`` rows are those of a prompt that an earlier answer of the same request has too.
+    ``prompt`` is how many tokens were asked, where the file says it: those after it were decoded.
     """
 
     picks: Picks
     words: tuple[str | None, ...] = ()
     first: int = 0
     repeated: int = 0
+    prompt: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -118,6 +120,17 @@ def follow_recording(scenario: Scenario, recording: Recording) -> Scenario:
     picks = recording.picks_at(scenario.position, scenario.model)
     token = replace(scenario.token, text=recording.word(scenario.position))
     return scenario.with_(picks=tuple(picks.items()), token=token)
+
+
+def phase_note(scenario: Scenario, recording: Recording) -> str | None:
+    """What to say of a decoded token that is followed as one of a prefill."""
+    asked = recording.prompt
+    if asked is None or scenario.decodes or scenario.position < asked:
+        return None
+    return (
+        f"the prompt had {asked:,} tokens, so this one was decoded; it is followed as one of a prefill "
+        f"over all {recording.tokens:,}: --phase decode follows it as it was"
+    )
 
 
 def _layers_of_rows(model: ModelSpec, rows: int) -> list[tuple[int, int]]:
@@ -250,7 +263,13 @@ def _sglang(table: Mapping[Any, Any], model: ModelSpec) -> Recording:
     prompt = meta.get("prompt_tokens")
     if type(prompt) is int and len(before) <= prompt <= _MAX_WORDS:  # only the prompt's end may be there
         before = [*([None] * (prompt - len(before))), *before]
-    return Recording(_encoded(found, model), (*before, *after) if before else ())
+    asked = prompt if type(prompt) is int else None
+    picks = _encoded(found, model)
+    written = meta.get("completion_tokens")
+    first = 0
+    if asked is not None and type(written) is int:  # rows end one short of the last token written
+        first = max(0, asked + written - 1 - int(picks.shape[1]))
+    return Recording(picks, (*before, *after) if before else (), first, prompt=asked)
 
 
 def _text_of(entry: Any) -> str | None:
@@ -279,9 +298,13 @@ def _vllm(table: Mapping[Any, Any], model: ModelSpec) -> list[Recording]:
             raise ConfigError(
                 f"choices[{number}].{FIELD}", got, "must match the prompt's but in tokens", "mend it"
             )
-        words = (*_prompt_words(table, choice), *_choice_words(choice))
+        before = _prompt_words(table, choice)
+        asked = len(before) or _prompt_length(table, start + arrays[0].shape[1] if len(arrays) > 1 else None)
+        if asked is not None:
+            before = (*before, *([None] * (asked - len(before))))
+        words = (*before, *_choice_words(choice)) if before else ()
         repeated = arrays[0].shape[1] if found and len(arrays) > 1 else 0
-        found.append(Recording(np.concatenate(arrays, axis=1), words, start, repeated))
+        found.append(Recording(np.concatenate(arrays, axis=1), words, start, repeated, asked))
     if not found:
         raise ConfigError(
             "picks",
@@ -290,6 +313,15 @@ def _vllm(table: Mapping[Any, Any], model: ModelSpec) -> list[Recording]:
             "serve with --enable-return-routed-experts and ask for them",
         )
     return found
+
+
+def _prompt_length(table: Mapping[Any, Any], rows: int | None) -> int | None:
+    """Tokens that were asked, of a response without their ids: the prompt's own rows, else the usage."""
+    usage = table.get("usage")
+    said = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    if rows is None and type(said) is int and 0 < said <= _MAX_WORDS:
+        return said
+    return rows
 
 
 def _prompt_words(table: Mapping[Any, Any], choice: Mapping[Any, Any]) -> tuple[str | None, ...]:

@@ -69,6 +69,15 @@ FLAGS = (
         default=1,
         keys=("zero_optimization.zero_hpz_partition_size",),
     ),
+    Flag(  # a count of parameters, or auto
+        "stage3_prefetch_bucket_size",
+        ("--stage3-prefetch-bucket-size",),
+        Kind.TEXT,
+        keys=(
+            "zero_optimization.stage3_prefetch_bucket_size",
+            "zero_optimization.prefetch_bucket_size",
+        ),
+    ),
     Flag("config_file", ("--deepspeed-config", "--deepspeed"), Kind.FILE, shapes=False),
     model_flag("model", "--model-name-or-path"),
 )

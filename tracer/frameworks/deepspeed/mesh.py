@@ -20,7 +20,7 @@ from tracer.frameworks.settings import Reading
 from tracer.scenario.plan import WeightSharding
 
 if TYPE_CHECKING:
-    from tracer.frameworks.settings import Request
+    from tracer.frameworks.settings import Request, Settings
     from tracer.mesh.grid import RankGrid
     from tracer.mesh.mesh import Mesh
     from tracer.scenario.plan import Plan
@@ -47,7 +47,7 @@ def read(request: Request) -> Reading:
         View(dense, {"tp": ("model",), "cp": ("sp",), "dp": ("data",), "pp": ("pipe",)}),
         expert,
         _groups(request, sizes, dense, expert_grid),
-        _plan(sizes) | _zero(settings.size("zero_stage"), sizes),
+        _plan(sizes) | _zero(settings, sizes),
         linear(experts, sizes.ep, sizes.ep_dest, placed, (sizes.ep_dest, "num_experts")),
         tuple(_notes(request, sizes, dense, expert.walk("ep"))),
     )
@@ -67,6 +67,7 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words += ["--sequence-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
     stage = _ZERO_STAGES.get(plan.weight_shard, 0) if mesh.dp * mesh.cp > 1 else 0
     words += ["--zero-stage", str(stage)] if stage else []
+    words += ["--stage3-prefetch-bucket-size", "0"] if stage == 3 and not plan.weight_prefetch else []
     if mesh.ep == 1:
         return words
     if mesh.etp == 1 and mesh.tp > 1:
@@ -111,9 +112,17 @@ def _plan(sizes: Sizes) -> dict[str, object]:
     return plan | {"contract": "ep", "dispatch": "low_latency"}
 
 
-def _zero(stage: int, sizes: Sizes) -> dict[str, object]:
-    """ZeRO shards over all data (and sequence) parallel ranks; only stage 3 shards weights."""
-    return {"weight_shard": f"zero{stage}"} if stage and sizes.dp * sizes.sp > 1 else {}
+def _zero(settings: Settings, sizes: Sizes) -> dict[str, object]:
+    """ZeRO shards over all data (and sequence) parallel ranks; only stage 3 shards weights.
+
+    A prefetch bucket of 0 fetches each module's weights when it is reached
+    (``partitioned_param_coordinator.py``).
+    """
+    stage = settings.size("zero_stage")
+    if not stage or sizes.dp * sizes.sp == 1:
+        return {}
+    bare = stage == 3 and settings.text("stage3_prefetch_bucket_size") == "0"
+    return {"weight_shard": f"zero{stage}"} | ({"weight_prefetch": False} if bare else {})
 
 
 def _notes(request: Request, sizes: Sizes, dense: RankGrid, ep: AxisGroups) -> list[Note]:
