@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 EXPLORER := $(VENV)/explorer-installed
 INSTALLED := $(VENV)/installed
 EXTRAS := app,census,cluster,test,docs,dev
-PACKAGES := tracer layouts app pytest_tokentrip.py
+PACKAGES := tracer layouts app tokentrip.py pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup app test tools fuzz lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean

@@ -1,7 +1,7 @@
 """The explorer: a Dash app made by a factory, stateless, ready for several workers.
 
-``gunicorn 'app.server:create_server()'`` serves it; ``TOKENTRIP_JOBS`` names a folder that its workers
-share, and long counts then run in the background.
+``tokentrip app --workers 2`` serves it to several, ``tokentrip:create_server()`` to another WSGI server;
+``TOKENTRIP_JOBS`` names a folder that workers share, and long counts then run in the background.
 """
 
 from __future__ import annotations

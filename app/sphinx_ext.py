@@ -1,6 +1,6 @@
 """A Sphinx directive that puts a trip into a page: a picture, the log, a table, or the counts.
 
-``extensions = ["app.sphinx_ext"]`` in ``conf.py``; then, in MyST or reStructuredText::
+``extensions = ["tokentrip"]`` in ``conf.py``; then, in MyST or reStructuredText::
 
     ```{token-trip} six-cuts
     :show: picture

@@ -15,7 +15,7 @@ from benchmarks.ratios import Ratio, interleave
 from layouts.charts.gantt import KIND_COLOURS, gantt_figure
 from tracer.timing.schedules.dualpipe import dualpipe
 from tracer.timing.schedules.dualpipe_clock import ChunkTimes, Schedule
-from tracer.timing.timeline import of_dualpipe
+from tracer.timing.timeline import of_training
 
 STAGES, MICRO_BATCHES, RUNS = 64, 256, 3
 TIMES = ChunkTimes(forward=1.0, backward=2.0, weights=1.0, overlapped=2.6)
@@ -23,7 +23,7 @@ FASTER, SMALLER = 20.0, 6.0
 
 
 def ours() -> str:
-    return json.dumps(gantt_figure(of_dualpipe(dualpipe(STAGES, MICRO_BATCHES, TIMES))))
+    return json.dumps(gantt_figure(of_training(dualpipe(STAGES, MICRO_BATCHES, TIMES))))
 
 
 def one_shape_a_task() -> str:

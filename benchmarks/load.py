@@ -105,7 +105,7 @@ def served(workers: int) -> Iterator[Workers]:
     command = [
         sys.executable, "-m", "gunicorn", "--workers", str(workers), "--threads", "8", "--backlog", "1024",
         "--timeout", "60", "--limit-request-line", "0", "--bind", f"127.0.0.1:{port}", "--log-level", "error",
-        "app.server:create_server()",
+        "tokentrip:create_server()",
     ]  # fmt: skip
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

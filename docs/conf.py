@@ -11,7 +11,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "app.sphinx_ext",
+    "tokentrip",
     "sphinx_click",
 ]
 exclude_patterns = ["_build"]

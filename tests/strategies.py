@@ -97,6 +97,8 @@ def meshes(draw: st.DrawFn, layers: int, contracts: list[str] = WEIGHTED_CONTRAC
     if exchange == "hierarchical":
         mesh["cp_inner"] = draw(st.sampled_from(divisors(sizes["cp"])), label="cp_inner")
     _choose(draw, mesh, "dispatch", ["high_throughput", "high_throughput", "low_latency"])
+    if contract == "ep" and mesh.get("dispatch") == "low_latency":
+        _choose(draw, mesh, "routing_metadata", [False, True])
     _choose(draw, mesh, "tp_algo", ["direct", "ring"])
     _choose(draw, mesh, "embedding", ["replicated", "vocab_parallel"])
     _choose(draw, mesh, "landing", ["zigzag", "contiguous"])
@@ -306,6 +308,7 @@ def decode_options(draw: st.DrawFn, mesh: Scenario, model: Scenario) -> Scenario
     added: Scenario = {}
     if draw(st.booleans(), label="relay in decode"):
         added["dispatch"] = "high_throughput"
+        mesh.pop("routing_metadata", None)
     if sharers_of_heads(mesh) > 1:
         return added
     tp = mesh.get("tp", 1)

@@ -289,7 +289,7 @@ def test_step3_has_queries_through_a_low_rank() -> None:
     assert 38e9 < count.active < 39e9
 
 
-@pytest.mark.parametrize("model_type", ["afmoe", "bamba"])
+@pytest.mark.parametrize("model_type", ["falcon_h1", "jamba"])
 def test_families_with_parts_that_no_key_states_are_refused(model_type: str) -> None:
     with pytest.raises(ConfigError, match=rf"config.model_type='{model_type}' is not read: its layers have"):
         read_config(changed("llama", model_type=model_type, architectures=None))

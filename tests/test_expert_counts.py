@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from app.commands.batch.census import census_command
 from app.commands.batch.eplb import eplb_command
+from app.server import create_server
 from tracer import ConfigError, Placement, load_scenario, take_trip
 from tracer.batch.counts.files import read_counts
 from tracer.batch.counts.load_census import load_census, rebalanced_counts
@@ -175,3 +176,19 @@ def test_an_expert_twice_on_one_gpu_is_said() -> None:
     assert words in str(take_trip(twice))
     assert words in " ".join(load_census(twice, read_counts(DATA / "logical_count.pt", twice)).notes)
     assert "twice" not in str(take_trip(SIX))
+
+
+def test_the_batch_page_takes_counts() -> None:
+    data = (DATA / "logical_count.pt").read_bytes()
+    client = create_server().test_client()
+    asked = {"scenario": "six-cuts", "slots": "48", "picks_file": "recorded.pt"}
+    report = client.post("/api/batch", query_string=asked, data=data).get_json()
+    assert report["title"].endswith("counts of recorded.pt")
+    tables = {block["caption"]: block["rows"] for block in report["blocks"] if block["kind"] == "table"}
+    before, after = tables["EPLB before and after"]
+    assert float(after[1]) < float(before[1])
+    assert "copies, bytes and savings need picks" in json.dumps(report)
+    wrong = client.post(
+        "/api/batch", query_string=asked | {"picks_file": "x.csv"}, data=b"1,2\n3,4"
+    ).get_json()
+    assert "must be one for each of the model's 32 experts" in json.dumps(wrong)

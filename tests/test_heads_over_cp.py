@@ -104,7 +104,9 @@ def test_a_decode_step_shares_heads_too_and_not_on_two_levels() -> None:
     decode = scenario_of({"cp": 4, "kv_exchange": "ulysses"}).with_phase(tracer.scenario.token.Phase.DECODE)
     assert list(hop_bytes(decode)) == ["heads_scatter", "heads_gather"]
     two_levels = scenario_of({"cp": 4, "kv_exchange": "hierarchical", "cp_inner": 2})
-    with pytest.raises(ConfigError, match=r"kv_exchange='hierarchical' is for prefill"):
+    with pytest.raises(
+        ConfigError, match=r"kv_exchange='hierarchical' is Transformer Engine's training attention"
+    ):
         two_levels.with_phase(tracer.scenario.token.Phase.DECODE)
 
 
@@ -165,3 +167,30 @@ def test_importers(framework: str, flags: str, exchange: str, inner: int | None)
 def test_megatron_refuses(flags: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_flags("megatron", flags, gpus=16, model=LLAMA)
+
+
+@pytest.mark.parametrize(
+    ("preset", "same"),
+    [
+        ("gpt-oss-120b", True),
+        ("qwen3.5-27b", True),
+        ("deepseek-v4-flash", False),
+    ],
+)
+def test_layers_of_several_kinds_share_heads_where_they_have_the_same(preset: str, same: bool) -> None:
+    """Windows, and layers without K/V, change nothing of a head; compressed entries do."""
+    model = model_preset(preset)
+    tables: Table = {
+        "model": model.to_dict(),
+        "mesh": {"cp": 2, "kv_exchange": "ulysses"},
+        "token": {"prompt": 16},
+    }
+    if not same:
+        with pytest.raises(
+            ConfigError, match="cuts heads, and compressed attention and indexers work for all heads"
+        ):
+            Scenario.from_dict(tables)
+        return
+    scenario = Scenario.from_dict(tables)
+    sizes = {hop.bytes for hop in tracer.take_trip(scenario).hops if hop.kind == "heads_gather"}
+    assert sizes == {model.need("heads", "") // 2 * model.need("v_head_dim", "") * 2}

@@ -29,10 +29,10 @@ def keys_of(table: str) -> set[str]:
 
 def test_every_key_that_is_read_is_in_the_table_and_no_other() -> None:
     assert keys_of("") == {*read.PLAIN, "picks"}
-    assert keys_of("mesh") == {*read._MESH_KEYS, *read.PLAN_KEYS}
-    assert keys_of("cluster") == set(read._CLUSTER_KEYS)
+    assert keys_of("mesh") == {*read.MESH_KEYS, *read.PLAN_KEYS}
+    assert keys_of("cluster") == set(read.CLUSTER_KEYS)
     assert keys_of("token") == set(read.TOKEN_KEYS)
-    assert keys_of("placement") == set(read._PLACEMENT_KEYS)
+    assert keys_of("placement") == set(read.PLACEMENT_KEYS)
     assert keys_of("dtype") == set(read.DTYPE_KEYS)
     assert keys_of("model") == {*ModelSpec(layers=1).to_dict(), "layer_kinds", "extras", "stored",
                                 "positions", "preset", "config", *_said_if_set()}  # fmt: skip

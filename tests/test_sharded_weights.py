@@ -15,7 +15,7 @@ from tracer.memory.shard_units import UnitKind, shard_group, shard_unit
 from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
 from tracer.scenario.scenario import Scenario
-from tracer.timing.pass_time import pass_time
+from tracer.timing.pass_time import PassTime, pass_time
 from tracer.traffic.traffic import comm_volume
 
 Table = dict[str, Any]
@@ -129,3 +129,41 @@ def test_importers(framework: str, flags: str, said: tuple[str, int | None, bool
     plan = scenario.plan
     assert (plan.weight_shard, plan.weight_shard_size, plan.weight_keep) == said
     assert Scenario.from_toml(scenario.to_toml()).plan == plan
+
+
+def test_gathers_hide_behind_the_layer_before() -> None:
+    """Layers of c seconds with gathers of g: g, then n - 1 times the longer of both, then c."""
+    mesh = {"dp": 8, "weight_shard": "fsdp"}
+    ahead = pass_of(scenario_of("llama-3.1-8b", mesh))
+    waits = pass_of(scenario_of("llama-3.1-8b", mesh | {"weight_prefetch": False}))
+    gather, layers = waits.gather_seconds, 32
+    alone = waits.dense_layer_seconds - gather
+    assert gather == ahead.gather_seconds > 0
+    assert waits.seconds == pytest.approx(layers * (alone + gather))
+    assert ahead.seconds == pytest.approx(gather + (layers - 1) * max(alone, gather) + alone)
+    assert "gathered behind the layer before it" in ahead.assumption
+    assert "every layer waits for its weights" in waits.assumption
+    assert "gather" not in pass_of(scenario_of("llama-3.1-8b", {"dp": 8})).assumption
+
+
+def pass_of(scenario: Scenario) -> PassTime:
+    return pass_time(scenario, hardware_preset("h100"), tokens=512, rates="peak")
+
+
+def test_without_prefetch_one_unit_is_gathered_at_a_time() -> None:
+    mesh = {"dp": 8, "weight_shard": "fsdp"}
+    ahead, alone = (
+        check_fits(scenario_of("llama-3.1-8b", mesh | {"weight_prefetch": each})) for each in (True, False)
+    )
+    assert alone.to_dict() != ahead.to_dict()
+    kept = scenario_of("llama-3.1-8b", mesh | {"weight_prefetch": False})
+    assert Scenario.from_toml(kept.to_toml()).plan.weight_prefetch is False
+    with pytest.raises(ConfigError, match=r"mesh\.weight_prefetch='no' must be true or false"):
+        scenario_of("llama-3.1-8b", mesh | {"weight_prefetch": "no"})
+
+
+def test_words_say_gathered_and_not_pulled() -> None:
+    text = str(tracer.take_trip(scenario_of("llama-3.1-8b", {"dp": 8, "weight_shard": "fsdp"})))
+    assert "of weights gathered" in text
+    assert "weights are gathered when they are needed" in text
+    assert "pulled" not in text

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,7 +15,8 @@ from oracle import OracleWeights
 from oracle.keepers import Keepers
 from oracle.walk import without_nulls
 
-from layouts import build_scene
+from app.lessons import chapter_payload
+from layouts import build_scene, render_svg
 from tracer import ConfigError, Scenario, take_trip
 from tracer.memory.fits import check_fits
 from tracer.memory.kv_owners import kv_owners
@@ -20,7 +24,11 @@ from tracer.memory.residency import residency_of
 from tracer.serving.kv_handover import kv_handover
 from tracer.serving.pools import Pools
 from tracer.timing.report import time_report
+from tracer.timing.schedules.chunk_schedules import chunk_idle_seconds, dualpipe_v, interleaved_1f1b, zb_v
+from tracer.timing.schedules.decode_pipeline import run_decode
+from tracer.timing.schedules.dualpipe_clock import ChunkTimes, ChunkWork, Schedule
 from tracer.timing.schedules.pipeline import pipeline_bubble
+from tracer.timing.schedules.training import Training, trainings
 from tracer.timing.schedules.virtual_stages import run_chunks
 from tracer.traffic.traffic import comm_volume
 
@@ -208,3 +216,166 @@ def test_saved_and_read_again() -> None:
         found = scenario(mesh)
         assert Scenario.from_toml(found.to_toml()).chunks == found.chunks
         assert Scenario.from_dict(found.to_dict()) == found
+
+
+@pytest.mark.parametrize(("groups", "steps"), [(1, 5), (3, 7), (4, 4), (9, 3)])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_decode_round_equal_chunks_takes_its_closed_form(groups: int, steps: int, chunks: int) -> None:
+    """A group's token takes a cell a chunk; a stage has chunks·groups cells a token to do."""
+    run = run_decode([chunk % 4 for chunk in range(4 * chunks)], groups, steps, 1.0)
+    assert run.seconds_per_token == max(4, groups) * chunks
+    assert run.steady_bubble == max(0.0, 1 - groups / 4)
+    long = run_decode([chunk % 4 for chunk in range(4 * chunks)], groups, 200, 1.0)
+    assert long.bubble == pytest.approx(max(0.0, 1 - groups / 4), abs=0.02)
+
+
+def test_decode_there_and_back_is_a_plain_queue() -> None:
+    """Stages take what arrived first; the turn sends nothing, the way back to the first chunk does."""
+    stage_of, cell, send = (0, 1, 1, 0), 2.0, 0.5
+    run = run_decode(stage_of, 2, 3, cell, send)
+    free, waiting, wanted = [0.0, 0.0], [(0.0, 0, 0, 0), (0.0, 0, 0, 1)], {}
+    while waiting:
+        ready, step, chunk, group = min(waiting)
+        waiting.remove((ready, step, chunk, group))
+        start = max(ready, free[stage_of[chunk]])
+        wanted[step, chunk, group] = start
+        free[stage_of[chunk]] = start + cell
+        if chunk < 3:
+            waiting.append((start + cell + (0 if chunk == 1 else send), step, chunk + 1, group))
+        elif step < 2:
+            waiting.append((start + cell + send, step + 1, 0, group))
+    assert {key: run.start[key[0]][key[1]][key[2]] for key in wanted} == wanted
+    assert run.steady_bubble is None
+
+
+def test_decode_through_virtual_stages_is_timed() -> None:
+    found = scenario(ROUND, phase="decode", cluster={"hardware": "h100"})
+    report = time_report(found, micro_batches=4)
+    assert report.decode is not None
+    assert report.missing == tuple(each for each in report.missing if "virtual stages" not in each)
+    assert len(report.decode.stage_of) == 16
+    assert "over 4 stages of 16 chunks in all, a token every" in str(report)
+    assert report.to_dict()["decode_pipeline"]["chunks"] == 16
+
+
+@pytest.mark.parametrize(("stages", "chunks", "batches"), [(2, 1, 2), (3, 2, 6), (4, 3, 8), (5, 2, 20)])
+def test_interleaved_1f1b_takes_its_closed_form(stages: int, chunks: int, batches: int) -> None:
+    times = ChunkTimes(2, 5, 2, 6)
+    found = interleaved_1f1b(stages, batches, chunks, times)
+    idle = chunk_idle_seconds("interleaved", stages, times)
+    assert idle is not None
+    assert found.bubble_seconds == (idle,) * stages
+    assert found.makespan == (batches * chunks + stages - 1) * 7
+    share = 1 - found.busy_seconds[0] / found.makespan
+    assert share == pytest.approx((stages - 1) / (batches * chunks + stages - 1))
+
+
+@pytest.mark.parametrize(("stages", "batches"), [(2, 3), (3, 7), (4, 8), (6, 20)])
+def test_zb_v_idles_only_while_it_fills(stages: int, batches: int) -> None:
+    found = zb_v(stages, batches, ChunkTimes(1, 2, 1, 3))
+    assert found.bubble_seconds == (stages - 1,) * stages
+    assert Training("zb_v", ChunkTimes(1, 2, 1, 3), found, ()).idle_inside == 0
+    one = interleaved_1f1b(stages, -(-batches // stages) * stages, 2, ChunkTimes(1, 2, 1, 3))
+    assert max(found.bubble_seconds) < max(one.bubble_seconds)
+
+
+@pytest.mark.parametrize(("stages", "batches"), [(2, 4), (3, 7), (4, 8), (6, 20)])
+def test_dualpipe_v_idles_at_most_its_closed_form(stages: int, batches: int) -> None:
+    times = ChunkTimes(3, 5, 2, 6)
+    found = dualpipe_v(stages, batches, times)
+    assert max(found.bubble_seconds) == chunk_idle_seconds("dualpipe_v", stages, times)
+
+
+SCHEDULES = json.loads((Path(__file__).parent / "data" / "torch_schedules.json").read_text())["schedules"]
+MAKERS = {
+    "ScheduleInterleaved1F1B": lambda stages, batches, times: interleaved_1f1b(stages, batches, 2, times),
+    "ScheduleZBVZeroBubble": zb_v,
+    "ScheduleDualPipeV": dualpipe_v,
+}
+
+
+@pytest.mark.parametrize("case", sorted(SCHEDULES))
+def test_each_stage_does_what_pytorch_schedules(case: str) -> None:
+    """The same work on the same micro-batches in the same order, rank by rank."""
+    name, stages, batches = case.split("/")
+    found = MAKERS[name](int(stages), int(batches), ChunkTimes(1, 2, 1, 3))
+    for stage, wanted in enumerate(SCHEDULES[case]):
+        mine = [index for index, own in enumerate(found.stage) if own == stage]
+        theirs = []
+        for action in wanted.split():
+            parts = re.findall(r"\d+([FBIW])(\d+)", action)
+            theirs.append(tuple((work, int(batch)) for work, batch in parts))
+        assert [cell_of(found, index) for index in mine] == [
+            tuple((work, -1 if work == "W" else batch) for work, batch in action) for action in theirs
+        ]
+
+
+def cell_of(found: Schedule, index: int) -> tuple[tuple[str, int], ...]:
+    """A cell as (letter, micro-batch) pairs; weights name none."""
+    work, forward = ChunkWork(found.kind[index]), int(found.forward_batch[index])
+    backward = int(found.backward_batch[index])
+    letters = {
+        ChunkWork.FORWARD: (("F", forward),),
+        ChunkWork.BACKWARD: (("B", backward),),
+        ChunkWork.BACKWARD_INPUT: (("I", backward),),
+        ChunkWork.WEIGHTS: (("W", -1),),
+        ChunkWork.OVERLAPPED: (("F", forward), ("B", backward)),
+    }
+    return letters[work]
+
+
+def test_training_follows_the_chunk_order() -> None:
+    cluster = {"hardware": "h100"}
+    names = {}
+    for mesh in (ROUND, BACK, {"pp": 4}):
+        report = time_report(scenario(mesh, cluster=cluster), micro_batches=7)
+        assert report.whole is not None
+        names[mesh.get("chunk_order", "round" if "chunks" in mesh else "one")] = [
+            each.name for each in trainings(report.whole, 7)
+        ]
+        if "chunks" in mesh:
+            assert "in training, " in str(report)
+    assert names == {"round": ["interleaved"], "v_shape": ["zb_v", "dualpipe_v"], "one": ["dualpipe"]}
+
+
+def test_schedules_that_do_not_fit_are_refused() -> None:
+    times = ChunkTimes(1, 2, 1, 3)
+    with pytest.raises(ConfigError, match=r"micro_batches=5 must be whole groups of 4 stages.*try 8"):
+        interleaved_1f1b(4, 5, 2, times)
+    with pytest.raises(ConfigError, match=r"micro_batches=5 must be at least 2·4 - 1 for ZB-V; try 7"):
+        zb_v(4, 5, times)
+    with pytest.raises(ConfigError, match=r"micro_batches=7 must be at least 2·4 for DualPipe-V; try 8"):
+        dualpipe_v(4, 7, times)
+    with pytest.raises(ConfigError, match="are more than the 262,144 cells"):
+        interleaved_1f1b(512, 1 << 18, 2, times)
+    with pytest.raises(ConfigError, match="schedule='gpipe' must be one of interleaved"):
+        chunk_idle_seconds("gpipe", 4, times)
+
+
+def test_words_and_map_say_the_chunks() -> None:
+    trip = take_trip(scenario(ROUND, layers=16))
+    scene = build_scene(trip)
+    words = [scene.hops[number].words for number, hop in enumerate(trip.hops) if hop.kind == "pp_send"]
+    assert "the token goes round 4 times: 15 sends in all, where whole stages would need 3" in words[0].gotcha
+    assert words[3].what.startswith("Chunk 1 of 4 on stage 3 (layer 4) is done.")
+    there = build_scene(take_trip(scenario(BACK, layers=16)))
+    assert any("turns at the last stage without a send: 6 sends" in hop.words.gotcha for hop in there.hops)
+    narrow = build_scene(take_trip(scenario(BACK, layers=16, cluster={"gpus_per_node": 4})))
+    assert ">1\u20132, 15\u201316<" in render_svg(narrow)
+
+
+def test_the_chapter_of_virtual_stages_is_the_engine_s() -> None:
+    lesson = chapter_payload("rounds")
+    assert (lesson["question"]["answer"], lesson["trip"]["hops"][lesson["reveal"]]["kind"]) == (
+        "GPU 0",
+        "pp_send",
+    )
+    text = " ".join([*lesson["read"], lesson["question"]["explain"], lesson["after"]])
+    for said in (
+        "layers 1\u20134, 17\u201320",
+        "sent 7 times",
+        "send it 3 times",
+        "idle 27% of the time",
+        "these 16%",
+    ):
+        assert said in text

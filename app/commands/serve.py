@@ -11,6 +11,9 @@ import click
 
 from tracer.errors import ConfigError
 
+THREADS, SECONDS_PER_REQUEST = 8, 60
+"""Threads per worker, and how long a worker may be silent before it is replaced."""
+
 
 @click.command("app")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -22,13 +25,19 @@ from tracer.errors import ConfigError
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of background jobs; without it a temporary one, removed at the end.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    help="Serve several people with so many worker processes (gunicorn); two fit two cores.",
+)
 @click.option("--open/--no-open", "open_browser", default=True, help="Open a browser window.")
-def serve_command(host: str, port: int, jobs: Path | None, open_browser: bool) -> None:
-    """Serve the explorer on this machine and open it.
+def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, open_browser: bool) -> None:
+    """Serve the explorer on this machine and open it; with --workers, to others too.
 
     \b
     Example:
       tokentrip app --port 8051
+      tokentrip app --workers 2 --host 0.0.0.0 --jobs /var/tmp/tokentrip
     """
     try:
         from app.server import create_app
@@ -39,12 +48,51 @@ def serve_command(host: str, port: int, jobs: Path | None, open_browser: bool) -
     _check_free(host, port)
     url = f"http://{host}:{port}/"
     click.echo(f"tokentrip explorer on {url} (Ctrl+C stops it)")
-    if open_browser:
+    if open_browser and workers is None:
         _open_soon(url)
     # Ended by a signal, Python would leave the temporary folder behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
-        create_app(jobs or Path(temporary)).run(host=host, port=port, debug=False)
+        folder = jobs or Path(temporary)
+        if workers is None:
+            create_app(folder).run(host=host, port=port, debug=False)
+        else:
+            _serve_many(host, port, folder, workers)
+
+
+def _serve_many(host: str, port: int, jobs: Path, workers: int) -> None:
+    """Worker processes under gunicorn, which replaces one that dies or hangs.
+
+    Started from here and not by ``gunicorn app.server:...``: that looks for ``app`` in the current folder
+    first, and would run whatever lies there.
+    """
+    from gunicorn.app.base import BaseApplication
+
+    from app.server import create_app
+
+    class Workers(BaseApplication):  # type: ignore[misc]
+        """gunicorn with our settings in place of a command line's."""
+
+        def load_config(self) -> None:
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            settings = {
+                "bind": address,
+                "workers": workers,
+                "threads": THREADS,
+                "limit_request_line": 0,
+                "timeout": SECONDS_PER_REQUEST,
+                "proc_name": "tokentrip",
+                "control_socket_disable": True,  # it would write below HOME
+            }
+            for key, value in settings.items():
+                if key in self.cfg.settings:  # older releases have fewer
+                    self.cfg.set(key, value)
+
+        def load(self) -> object:
+            """The WSGI application; called once per worker."""
+            return create_app(jobs).server
+
+    Workers().run()
 
 
 def _check_free(host: str, port: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.lessons import costs, experts, prompt, shards, speed, whole
+from app.lessons import costs, experts, prompt, rounds, shards, speed, whole
 from app.lessons.lesson import Chapter, live_trip
 from layouts import build_scene
 from tracer.errors import ConfigError, nearest
@@ -22,6 +22,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     Chapter("replicas", "Where replicas meet", experts.replicas),
     Chapter("grouped", "A loop, or one grouped GEMM", speed.grouped),
     Chapter("pipeline", "The slowest link, the rarest send", costs.pipeline),
+    Chapter("rounds", "The token comes round", rounds.rounds),
     Chapter("swap", "Swap two axes", costs.swap),
     Chapter("without-sp", "What SP does for experts", costs.without_sp),
     Chapter("dead-work", "Dead work", costs.dead_work_lesson),

@@ -52,7 +52,7 @@ def _what_it_does(scenario: Scenario) -> Payload:
     trip = take_trip(scenario)
     return {
         "mesh_line": mesh_line(scenario),
-        "log_line": log_line(trip.log, scenario.cluster.domain_word),
+        "log_line": log_line(trip.log, scenario.cluster.domain_word, scenario.plan.weights_word),
         "counts": trip_counts(trip),
         "home": gpu_card(scenario, scenario.home),
         "toml": scenario.to_toml(),
@@ -77,4 +77,5 @@ def trip_counts(trip: Trip) -> list[tuple[str, str]]:
         ("… over NVLink", format_bytes(log.bytes_by_tier["nvlink"])),
         ("… over InfiniBand", format_bytes(log.bytes_by_tier["ib"])),
     ]
-    return rows + ([("weights pulled", format_bytes(log.weight_bytes))] if log.weight_bytes else [])
+    weights = f"weights {trip.scenario.plan.weights_word}"
+    return rows + ([(weights, format_bytes(log.weight_bytes))] if log.weight_bytes else [])

@@ -13,6 +13,7 @@ from layouts.svg.pen import Pen
 
 TITLE_HEIGHT, MARGIN = 64.0, 16.0
 LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
+BESIDE, LETTER = 200.0, 5.6  # width from which a band's layers stand beside its name; of a small letter
 MIN_WIDTH = 592.0  # room for the legend and the totals of a mesh of few columns
 
 
@@ -107,9 +108,14 @@ def draw_band(band: Band, pen: Pen) -> str:
     )
     if not band.label:
         return box + pen.text(band.x + 12, band.y + 20, band.layers, "soft", 12)
-    layers = band.layers if band.width > 200 else ""
-    label = f'{escape(band.label)}<tspan dx="10" font-weight="400">{escape(layers)}</tspan>'
-    return box + pen.text(band.x + 12, band.y + 20, label, "soft", 13, weight=600, raw=True)
+    if band.width > BESIDE:
+        label = f'{escape(band.label)}<tspan dx="10" font-weight="400">{escape(band.layers)}</tspan>'
+        return box + pen.text(band.x + 12, band.y + 20, label, "soft", 13, weight=600, raw=True)
+    # Too narrow for both on a line: the layers stand below the stage's name, where they fit.
+    head = pen.text(band.x + 12, band.y + 20, escape(band.label), "soft", 13, weight=600, raw=True)
+    forms = (band.layers, band.layers.partition(" ")[2], "")
+    below = next(text for text in forms if len(text) * LETTER <= band.width - 16)
+    return box + head + (pen.text(band.x + 12, band.y + 36, below, "soft", 11) if below else "")
 
 
 def _rail(rail: Rail, pen: Pen) -> str:

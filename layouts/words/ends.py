@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layouts.scene.labels import every, gpus, stage_layers_text
 from layouts.scene.scene import Words
 from tracer.mesh.axes import Axis
-from tracer.scenario.plan import Contract, Embedding
+from tracer.scenario.plan import ChunkOrder, Contract, Embedding
 from tracer.trip.hops.moves import row_holders
 
 if TYPE_CHECKING:
@@ -156,6 +157,9 @@ def _done_text(context: Context) -> str:
 
 
 def _pp_gotcha(context: Context, *, crosses: bool) -> str:
+    chunks = context.scenario.plan.chunks
+    if chunks > 1:
+        return _chunks_gotcha(context, chunks)
     if not crosses:
         return (
             f"PP stays inside a {context.domain_word} here. That saves one send a stage boundary, but "
@@ -167,6 +171,19 @@ def _pp_gotcha(context: Context, *, crosses: bool) -> str:
     return (
         "PP talks once a stage boundary and every other axis once a layer or more: that is why the "
         "slowest link is given to PP."
+    )
+
+
+def _chunks_gotcha(context: Context, chunks: int) -> str:
+    """What virtual stages cost in sends, and what they are for."""
+    scenario = context.scenario
+    stages = scenario.mesh.stages
+    sends = sum(here.stage != next_.stage for here, next_ in pairwise(scenario.chunks))
+    there = scenario.plan.chunk_order is ChunkOrder.V_SHAPE
+    way = "there and back, and turns at the last stage without a send" if there else f"round {chunks} times"
+    return (
+        f"Each stage holds {chunks} chunks of layers, so the token goes {way}: {sends} sends in all, where "
+        f"whole stages would need {stages - 1}. In training that shortens the wait while the pipeline fills."
     )
 
 

@@ -66,7 +66,11 @@ BASES = {
         "--zero-stage 3",
         "--ep-size 2 --num-mp 2 --num-experts 8",
     ),
-    "nanotron": ("--tp 2 --pp 2 --dp 4",),
+    "nanotron": (
+        "--tp 2 --pp 2 --dp 4",
+        "--tp 2 --pp 2 --dp 4 --model.model_config.num_hidden_layers 8 --model.model_config.hidden_size 64 "
+        "--model.model_config.intermediate_size 256 --model.model_config.num_attention_heads 8",
+    ),
     "accelerate": (
         "--parallelism-config-tp-size 2 --parallelism-config-dp-shard-size 8",
         "--parallelism-config-cp-size 2 --parallelism-config-dp-shard-size 8 --use-fsdp",

@@ -64,3 +64,30 @@ def test_the_kind_is_found_without_a_file_name(name: str) -> None:
     if "refused" not in expected:
         meshes = meshes_of(read_launch(text), Asked())
         assert [as_table(mesh) for mesh in meshes] == expected["meshes"]
+
+
+GRAPH = """
+kind: DynamoGraphDeployment
+apiVersion: nvidia.com/v1alpha1
+spec:
+  services:
+    decode:
+      multinode: {nodeCount: 2}
+      resources: {limits: {gpu: "8"}}
+      extraPodSpec:
+        mainContainer:
+          command: [/bin/bash, -c]
+          args: ["exec python3 -m dynamo.vllm --model deepseek-ai/DeepSeek-R1 -dp 16"]
+    prefill:
+      resources: {limits: {gpu: "8"}}
+      extraPodSpec:
+        mainContainer:
+          command: [python3, -m, dynamo.vllm]
+          args: [--model, deepseek-ai/DeepSeek-R1, -tp, "8"]
+"""
+
+
+def test_a_main_container_without_an_image_is_a_container() -> None:
+    """Dynamo's operator has an image of its own: both pools are there without one."""
+    meshes = meshes_of(read_launch(GRAPH, filename="graph.yaml"), Asked())
+    assert [(each.role, each.layout.world_size) for each in meshes] == [("decode", 16), ("prefill", 8)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError
 from tracer.frameworks import FRAMEWORKS, from_flags, from_line
 from tracer.frameworks.launch.door import read_launch
@@ -346,3 +349,33 @@ def test_maxtext_puts_slices_outside_and_the_last_axis_inside() -> None:
 def test_maxtext_refuses(flags: str, gpus: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_flags("maxtext", flags, gpus=gpus)
+
+
+def test_a_known_recipe_gives_the_sizes_that_no_override_gives() -> None:
+    """Megatron-Bridge's own Llama-3 8B recipe has CP 2; the override goes before the recipe's TP."""
+    line = "torchrun --nproc_per_node=8 run_recipe.py --recipe llama3_8b_pretrain_config"
+    layout = from_line(f"{line} model.tensor_model_parallel_size=2")
+    assert [layout.reading.walk(axis).size for axis in ("tp", "cp", "dp")] == [2, 2, 2]
+    (note,) = [note for note in layout.warnings if note.code == "recipe_read"]
+    assert "context_parallel_size 2" in note.message
+    assert [from_line(line).reading.walk(axis).size for axis in ("tp", "cp", "dp")] == [1, 2, 4]
+    with pytest.raises(ConfigError, match=r"recognised as NeMo, but no key that shapes a mesh"):
+        from_line("nemo llm pretrain --factory llama31_405b", gpus=1024)
+
+
+def test_every_recipe_of_the_table_is_laid_out_or_refused_by_its_rule() -> None:
+    table = json.loads((FOLDER / "recipes.json").read_text(encoding="utf-8"))
+    assert len(table["recipes"]) > 100
+    for name, recipe in table["recipes"].items():
+        sizes = [recipe.get(f"{axis}_model_parallel_size") or 1 for axis in ("tensor", "pipeline", "expert")]
+        world = sizes[0] * sizes[1] * sizes[2] * (recipe.get("context_parallel_size") or 1)
+        line = f"torchrun --nproc_per_node {world} run.py --recipe {name}"
+        if (
+            name == "glm45_355b_pretrain_config"
+        ):  # its layers do not divide by its stages, and it lays out no others
+            with pytest.raises(ConfigError, match=r"number of layers \(92\) should be divisible"):
+                from_line(line)
+            continue
+        layout = from_line(line)
+        for axis, size in (("tp", sizes[0]), ("pp", sizes[1]), ("ep", sizes[2])):
+            assert layout.reading.walk(axis).size == size, (name, axis)

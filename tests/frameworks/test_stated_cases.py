@@ -13,7 +13,9 @@ from tracer.frameworks import from_flags, from_line
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.opening import Asked, meshes_of
 from tracer.model.configs import model_preset
+from tracer.model.parameters import count_parameters
 from tracer.model.spec import ModelSpec
+from tracer.scenario.scenario import Scenario
 
 VLLM_REFUSES = [
     ("-tp 4 -dp 4 -dpl 1 --nnodes 2", "divisible by the number of data parallel node groups"),
@@ -354,3 +356,24 @@ def test_megatron_s_hybrid_groups_are_runs_of_powers_of_two(words: str) -> None:
     assert any(note.code == "not_modelled" for note in layout.warnings)
     with pytest.raises(ConfigError, match=r"requires an even number of ranks"):
         from_flags("megatron", "--tensor-model-parallel-size 2 --hybrid-context-parallel", gpus=6)
+
+
+NANOTRON = """
+model:
+  model_config: {is_llama_config: true, hidden_size: 2048, intermediate_size: 8192, num_hidden_layers: 16,
+    num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 128256, tie_word_embeddings: true}
+parallelism: {dp: 2, pp: 2, tp: 4}
+"""
+
+
+def test_nanotron_s_model_config_makes_the_model() -> None:
+    """Llama-3.2-1B's sizes have its 1,235,814,400 parameters; a size that is not given makes none."""
+    (mesh,) = meshes_of(read_launch(NANOTRON, filename="config.yaml"), Asked())
+    assert isinstance(mesh.layout.scenario, Scenario)
+    assert count_parameters(mesh.layout.scenario.model).total == 1_235_814_400
+    half = NANOTRON.replace("num_hidden_layers: 16,", "")
+    (mesh,) = meshes_of(read_launch(half, filename="config.yaml"), Asked())
+    assert "model_unknown" in [note.code for note in mesh.layout.warnings]
+    with pytest.raises(ConfigError, match=r"model\.model_config\.num_key_value_heads=7 must divide"):
+        bad = NANOTRON.replace("num_key_value_heads: 8", "num_key_value_heads: 7")
+        meshes_of(read_launch(bad, filename="config.yaml"), Asked())

@@ -91,3 +91,37 @@ def test_a_mesh_that_a_framework_cannot_make_is_refused_by_axis(name: str, rule:
     result = run("flags", "six-cuts", "--for", name)
     assert result.exit_code == 2
     assert rule in result.stderr
+
+
+CHOICES = [
+    ("megatron", {"kv_exchange": "ulysses"}, "--cp-comm-type a2a"),
+    ("megatron", {"kv_exchange": "hierarchical", "cp_inner": 2},
+     "--cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2"),
+    ("megatron", {"weight_shard": "zero1"}, "--use-distributed-optimizer"),
+    ("megatron", {"weight_shard": "zero2"}, "--data-parallel-sharding-strategy optim_grads"),
+    ("megatron", {"weight_shard": "fsdp"}, "--data-parallel-sharding-strategy optim_grads_params"),
+    ("megatron", {"weight_shard": "hsdp", "weight_shard_size": 4}, "--num-distributed-optimizer-instances 4"),
+    ("megatron", {"shared_tp": "own", "shared_overlap": True}, "--moe-shared-expert-overlap"),
+    ("torchtitan", {"weight_shard": "hsdp", "weight_shard_size": 4, "cp": 1, "dp": 8},
+     "--parallelism.data_parallel_replicate_degree 2 --parallelism.data_parallel_shard_degree 4"),
+    ("torchtitan", {"weight_shard": "fsdp", "weight_keep": True, "cp": 1},
+     "--parallelism.fsdp_reshard_after_forward never"),
+    ("torchtitan", {"cp": 1, "dp": 8},
+     "--parallelism.data_parallel_replicate_degree 8 --parallelism.data_parallel_shard_degree 1"),
+    ("deepspeed", {"weight_shard": "zero3", "cp": 1, "tp": 1}, "--zero-stage 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "choices", "flags"), CHOICES, ids=[f"{n} {f}" for n, _, f in CHOICES])
+def test_the_choices_that_a_framework_has_are_written_and_read_back(
+    name: str, choices: dict[str, Any], flags: str
+) -> None:
+    mesh = {"cp": 4, "dp": 4, "tp": 2} | choices
+    model = {"layers": 4, "hidden": 256, "heads": 16, "dense_hidden": 512, "vocab": 1024}
+    if "shared_tp" in choices:
+        model |= {"experts": 8, "top_k": 2, "expert_hidden": 128, "shared_experts": 1}
+    scenario = Scenario.from_dict({"mesh": mesh, "model": model})
+    found = launch_flags(scenario, name)
+    assert flags in str(found)
+    said = {note.message.split()[0] for note in found.warnings}
+    assert not said & {f"mesh.{key}" for key in choices}, found.warnings

@@ -33,6 +33,11 @@ def row(scenario: dict[str, Any], experts: bool = False) -> int:
     return elements * _size(scenario, "activations")
 
 
+def probability(scenario: dict[str, Any]) -> int:
+    """A gate's weight of one expert, beside a dispatched row."""
+    return _size(scenario, "activations")
+
+
 def gathered_row(scenario: dict[str, Any], experts: bool = False) -> int:
     """The row as TP gathers it: with SP before a split matmul, perhaps in a dtype of its own."""
     with_sp = scenario.get("mesh", {}).get("sp", "megatron") == "megatron"

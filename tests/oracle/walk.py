@@ -223,6 +223,8 @@ class _Walker:
         around = own and self.options.get("shared_overlap", False) and self.tp > 1
         if own and not around:
             self.sliced_block()
+        if self.options.get("routing_metadata"):
+            self.counts()
         if around and self.sp == "megatron":
             self.gather_row()
         self.routed(contract)
@@ -256,7 +258,32 @@ class _Walker:
             self.add("weight_pull", None, out)
         else:
             self.add("dispatch", "ep", out)
+            if self.options.get("routing_metadata"):
+                size = payloads.probability(self.scenario)
+                self.add("probs_dispatch", "ep", [(src, dst, size, "metadata") for src, dst, *_ in out])
             self.add("combine", "ep", back)
+
+    def counts(self) -> None:
+        """Rows per expert: summed at home over the replica's stage, then told within each dispatch group."""
+        size = 8 * self.scenario["model"]["experts"]
+        at = self.mesh.coordinates[self.home]
+        alike = [
+            rank
+            for rank, here in enumerate(self.mesh.coordinates)
+            if rank != self.home and (here["dp"], here["pp"]) == (at["dp"], at["pp"])
+        ]
+        if alike:
+            there = [(rank, self.home, size, "metadata") for rank in alike]
+            self.add("counts_reduce", "tp", there + [(dst, src, size, "metadata") for src, dst, *_ in there])
+        senders = [self.home] if self.sp == "before_dispatch" else self.holders()
+        told = [
+            (sender, rank, size, "metadata")
+            for sender in senders
+            for rank in self.mesh.group(sender, "dispatch")
+            if rank != sender
+        ]
+        if len(self.mesh.group(self.home, "dispatch")) > 1:
+            self.add("counts_gather", "ep", told)
 
     def rows(self, contract: str, sender: int, where: ExpertMap) -> tuple[list[Move], list[Move]]:
         if contract == "ag_rs":

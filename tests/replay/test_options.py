@@ -68,6 +68,11 @@ def test_low_latency(sp: str) -> None:
         {"kv_exchange": "ulysses", "sp": "off", "landing": "contiguous"},
         {"kv_exchange": "hierarchical", "cp_inner": 2, "cp": 4, "dp": 1, "ep": 4},
         {"kv_exchange": "hierarchical", "cp_inner": 1},
+        {"dispatch": "low_latency", "routing_metadata": True},
+        {"dispatch": "low_latency", "routing_metadata": True, "sp": "off", "ep": 2, "etp": 2},
+        {"dispatch": "low_latency", "routing_metadata": True, "sp": "before_dispatch"},
+        {"dispatch": "low_latency", "routing_metadata": True, "shared_routed": True, "ep": 1},
+        {"dispatch": "low_latency", "routing_metadata": True, "shared_tp": "own", "shared_overlap": True},
         {"order": "cp-dp-tp-pp"},
         {"expert_order": "ep-edp-etp", "ep": 2, "etp": 2},
         {"pp": 3, "dp": 1, "ep": 4},
@@ -80,6 +85,23 @@ def test_low_latency(sp: str) -> None:
 )
 def test_one_option(option: Table) -> None:
     assert_proved(deployment(shared_model(), {**MESH, **option}, token=PADDED))
+
+
+@pytest.mark.parametrize("cp", [3, 4])
+@pytest.mark.parametrize("kind", [{"kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16}, {}])
+def test_shrunken_heads_still_divide_over_cp(cp: int, kind: Table) -> None:
+    """Twelve heads over cp 3 or 4: the small model has as many heads a CP rank needs."""
+    model = {
+        "layers": 2,
+        "hidden": 48,
+        "heads": 12,
+        "kv_heads": 12,
+        "head_dim": 16,
+        "v_head_dim": 16,
+        "vocab": 32,
+    }
+    model |= {"dense_hidden": 64} | kind
+    assert_proved(deployment(model, {"cp": cp, "kv_exchange": "ulysses"}, token={"prompt": 24}), tiny=True)
 
 
 @pytest.mark.parametrize("sp", ["megatron", "off", "before_dispatch"])

@@ -81,7 +81,7 @@ def chunks(draw: st.DrawFn) -> ChunkTimes:
 
 @few
 @given(st.integers(1, 6), st.integers(0, 6), chunks())
-def test_the_longest_bubble_of_dualpipe_is_its_closed_form(half: int, more: int, times: ChunkTimes):
+def test_the_longest_bubble_of_training_is_its_closed_form(half: int, more: int, times: ChunkTimes):
     stages = 2 * half
     found = dualpipe(stages, 2 * stages + 2 * more, times)
     assert max(found.bubble_seconds) == dualpipe_bubble(stages, times)
@@ -140,7 +140,7 @@ BAD_SECONDS = st.sampled_from([0, -1.0, float("nan"), float("inf"), "1", None, T
 @few
 @given(BAD_SECONDS)
 def test_bad_times_are_refused(seconds: object):
-    with pytest.raises(ConfigError, match=r"pipeline\.stage_seconds=.* above 0"):
+    with pytest.raises(ConfigError, match=r"pipeline\.cell_seconds=.* above 0"):
         run_decode(2, 2, 2, seconds)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"chunk\.overlapped=.* above 0"):
         ChunkTimes(1, 2, 1, seconds)  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def every_timeline() -> list[timeline.Timeline]:
     return [
         timeline.of_pipeline(run_pipeline([[2.0] * 4] * 3)),
         timeline.of_decode(run_decode(3, 2, 2, 1.0)),
-        timeline.of_dualpipe(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
+        timeline.of_training(dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))),
         timeline.of_streams(overlap_two(MoeTimes(4, 2, 1, 3, 2)).placed),
         timeline.of_trip(trip, trip_time(trip)),
     ]
@@ -99,7 +99,7 @@ def test_every_timeline_becomes_a_trace_and_a_chart(line: timeline.Timeline):
 
 def test_the_chart_holds_starts_and_lengths_as_typed_arrays():
     schedule = dualpipe(4, 8, ChunkTimes(1, 2, 1, 2.5))
-    figure = gantt_figure(timeline.of_dualpipe(schedule))
+    figure = gantt_figure(timeline.of_training(schedule))
     found = [number for trace in figure["data"] for number in numbers(trace["base"])]
     assert sorted(found) == sorted(schedule.start)
     # A kind that only some rows have is as tall as any other.

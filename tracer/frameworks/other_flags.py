@@ -46,8 +46,13 @@ class OtherFlags:
         )
 
     def lacks(self, name: str) -> str:
-        """What a trip lacks where this flag is given; empty for any other."""
+        """What a trip lacks where this flag is given; empty for any other.
+
+        A name that is listed whole goes before a section that it stands in.
+        """
         found = self.not_modelled.get(plain(name), "")
+        if not found and plain(name) in self.shapes_nothing:
+            return ""
         section = next((key for key in self.not_modelled if key.endswith(".*") and _below(name, key)), None)
         return found or (self.not_modelled[section] if section is not None else "")
 

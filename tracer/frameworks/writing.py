@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SAID = (
     *("sp", "contract", "dispatch", "kv_exchange", "landing", "dense_tp", "stage_layers", "dcp"),
-    *("dcp_interleave", "chunks", "chunk_order", "chunk_layers"),
+    *("dcp_interleave", "chunks", "chunk_order", "chunk_layers", "cp_inner", "weight_shard"),
+    *("weight_shard_size", "weight_keep", "shared_tp", "shared_overlap", "embedding"),
 )
 """Choices of a plan that are held against what the flags give."""
 
@@ -115,10 +116,14 @@ def _left_out(scenario: BareScenario, layout: Layout) -> tuple[Note, ...]:
 def _matters(scenario: BareScenario, name: str) -> bool:
     """Whether a choice changes anything on this mesh."""
     mesh = scenario.mesh
-    if name in ("kv_exchange", "landing"):
+    if name in ("kv_exchange", "landing", "cp_inner"):
         return mesh.cp > 1
-    if name in ("sp", "dense_tp"):
+    if name in ("sp", "dense_tp", "embedding"):
         return mesh.tp > 1
+    if name in ("weight_shard", "weight_shard_size", "weight_keep"):
+        return mesh.dp * mesh.cp > 1
+    if name in ("shared_tp", "shared_overlap"):
+        return mesh.tp > 1 and isinstance(scenario, Scenario) and scenario.model.shared_experts > 0
     if name in ("contract", "dispatch"):
         return mesh.dispatch_size > 1 and isinstance(scenario, Scenario)
     return True

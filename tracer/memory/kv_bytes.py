@@ -78,6 +78,8 @@ def _conv_channels(attention: LinearAttention | Mamba2, heads: int, tp: int) -> 
         return heads * attention.head_dim + 2 * max(1, -(-attention.groups // tp)) * attention.state
     if not attention.conv:
         return 0
+    if attention.type is AttentionType.SHORT_CONV:
+        return heads * attention.value_dim
     keys = max(1, -(-attention.key_heads // tp)) * attention.key_dim
     return 2 * keys + heads * attention.value_dim
 

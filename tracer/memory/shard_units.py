@@ -99,15 +99,18 @@ def shard_group(scenario: Scenario, rank: int, *, experts: bool = False) -> list
 
 
 def gather_bytes(scenario: Scenario, rank: int, layers: StageLayers) -> int:
-    """Most bytes of gathered units on a rank at once: the unit that runs and the one gathered ahead of it.
+    """Most bytes of gathered units on a rank at once: the unit that runs, and the one gathered ahead of it.
 
-    FSDP2 gathers the next unit while one runs; where units are kept for backward, all of them stay.
+    FSDP2 gathers the next unit while one runs (``weight_prefetch``); where units are kept for backward, all
+    of them stay.
     """
     if shard_sizes(scenario.plan, scenario.mesh).whole:
         return 0
     sizes = list(_unit_sizes(scenario, rank, layers))
     if scenario.plan.weight_keep:
         return sum(sizes)
+    if not scenario.plan.weight_prefetch:
+        return max(sizes, default=0)
     return max((one + two for one, two in pairwise(sizes)), default=sum(sizes))
 
 

@@ -20,7 +20,8 @@ class AttentionType(StrEnum):
     ``full``: every earlier token. ``sliding``: the last ``window`` tokens. ``chunked``: the tokens of the
     same chunk of ``window``. ``mla``: one latent per token. ``dsa``: ``mla`` over the tokens that an
     indexer picks. ``compressed``: a window, and one entry for ``ratio`` older tokens (DeepSeek-V4).
-    ``gated_delta_net``, ``kda``, ``lightning`` and ``mamba2`` keep a state of fixed size per sequence.
+    ``gated_delta_net``, ``kda``, ``lightning`` and ``mamba2`` keep a state of fixed size per sequence;
+    ``short_conv`` (LFM2) only its last inputs.
     """
 
     FULL = "full"
@@ -33,6 +34,7 @@ class AttentionType(StrEnum):
     KDA = "kda"
     LIGHTNING = "lightning"
     MAMBA2 = "mamba2"
+    SHORT_CONV = "short_conv"
 
 
 class QkNorm(StrEnum):
@@ -278,7 +280,9 @@ class LinearAttention:
     ``state_bytes_per_value`` is the size of the state's dtype.
     """
 
-    TYPES: ClassVar = (AttentionType.GATED_DELTA_NET, AttentionType.KDA, AttentionType.LIGHTNING)
+    TYPES: ClassVar = (
+        AttentionType.GATED_DELTA_NET, AttentionType.KDA, AttentionType.LIGHTNING, AttentionType.SHORT_CONV,
+    )  # fmt: skip
 
     type: AttentionType
     key_heads: int
@@ -289,6 +293,8 @@ class LinearAttention:
     state_bytes_per_value: int = 4
     full_rank_decay: bool = False
     full_rank_gate: bool = False
+    bias: bool = False
+    qk_norm: QkNorm = QkNorm.NONE
     extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
@@ -302,7 +308,9 @@ class LinearAttention:
 
     @property
     def conv_channels(self) -> int:
-        """Channels of the short convolution: q, k and v of all heads."""
+        """Channels of the short convolution: q, k and v of all heads; of one that stands alone its width."""
+        if self.type is AttentionType.SHORT_CONV:
+            return self.value_heads * self.value_dim
         return 2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim if self.conv else 0
 
     @property
@@ -322,6 +330,8 @@ class LinearAttention:
     @property
     def state_values(self) -> int:
         """Elements of the recurrent state of one sequence."""
+        if self.type is AttentionType.SHORT_CONV:
+            return 0
         return self.value_heads * self.key_dim * self.value_dim
 
     @property
@@ -388,6 +398,13 @@ class Mamba2:
 
 
 Attention = HeadAttention | LatentAttention | CompressedAttention | LinearAttention | Mamba2
+
+
+def has_state(attention: Attention | None) -> bool:
+    """Whether a mixer keeps a state of fixed size per sequence in place of K/V."""
+    return isinstance(attention, LinearAttention | Mamba2)
+
+
 _ATTENTION = (HeadAttention, LatentAttention, CompressedAttention, LinearAttention, Mamba2)
 _BY_TYPE = {word: each for each in _ATTENTION for word in each.TYPES}
 

@@ -24,7 +24,8 @@ class WeightFormat(StrEnum):
     one FP32 scale of a whole tensor is not counted).
     ``int4_g32``, ``int4_g64``, ``int4_g128``: four bits per weight, and one 16-bit scale per group of a row
     (compressed-tensors "pack-quantized", symmetric). ``int4_zero_g...``: a 4-bit zero point per group too
-    (AWQ, GPTQ). ``int4_channel``: one 16-bit scale per row. ``int8_zero_g128``: GPTQ with 8 bits.
+    (AWQ, GPTQ). ``int4_channel``: one 16-bit scale per row. ``int8_g...``: eight bits, and one 16-bit scale
+    per group; ``int8_zero_g...``: an 8-bit zero point per group too (GPTQ).
     ``nf4``: four bits per weight, and one FP32 scale for 64 weights (bitsandbytes);
     ``nf4_double``: those scales in 8 bits, and one FP32 scale for 256 of them (double quantisation).
     """
@@ -41,6 +42,11 @@ class WeightFormat(StrEnum):
     NVFP4 = "nvfp4"
     INT8 = "int8"
     INT8_CHANNEL = "int8_channel"
+    INT8_G32 = "int8_g32"
+    INT8_G64 = "int8_g64"
+    INT8_G128 = "int8_g128"
+    INT8_ZERO_G32 = "int8_zero_g32"
+    INT8_ZERO_G64 = "int8_zero_g64"
     INT8_ZERO_G128 = "int8_zero_g128"
     INT4_G32 = "int4_g32"
     INT4_G64 = "int4_g64"
@@ -68,6 +74,11 @@ _ROW_GROUPS = {
     WeightFormat.MXFP8: (8, 32, 8),
     WeightFormat.MXFP4: (4, MXFP4_BLOCK, 8),
     WeightFormat.NVFP4: (4, NVFP4_BLOCK, 8),
+    WeightFormat.INT8_G32: (8, 32, 16),
+    WeightFormat.INT8_G64: (8, 64, 16),
+    WeightFormat.INT8_G128: (8, 128, 16),
+    WeightFormat.INT8_ZERO_G32: (8, 32, 24),
+    WeightFormat.INT8_ZERO_G64: (8, 64, 24),
     WeightFormat.INT8_ZERO_G128: (8, 128, 24),
     WeightFormat.INT4_G32: (4, 32, 16),
     WeightFormat.INT4_G64: (4, 64, 16),

@@ -332,6 +332,9 @@ def _linear(each: LinearAttention, hidden: int) -> Iterator[WeightMatrix]:
     """
     keys, values = each.key_heads * each.key_dim, each.value_heads * each.value_dim
     heads, k_heads = each.value_heads, each.key_heads
+    if each.type is AttentionType.SHORT_CONV:
+        yield from _short_conv(each, hidden)
+        return
     yield _mix("q", keys, hidden, Cut.HEAD_ROWS, k_heads)
     yield _mix("k", keys, hidden, Cut.HEAD_ROWS, k_heads)
     yield _mix("v", values, hidden, Cut.HEAD_ROWS, heads)
@@ -339,6 +342,9 @@ def _linear(each: LinearAttention, hidden: int) -> Iterator[WeightMatrix]:
     if each.type is AttentionType.LIGHTNING:
         yield _mix("gate", values, hidden, Cut.HEAD_ROWS, heads)
         yield _norm("linear_norm", values, Cut.HEAD_COLUMNS, heads)
+        if each.qk_norm is QkNorm.HEAD:
+            yield _norm("q_norm", each.key_dim)
+            yield _norm("k_norm", each.key_dim)
         return
     if each.conv:
         yield _mix("conv", each.conv_channels, each.conv, Cut.HEAD_ROWS, k_heads)
@@ -357,6 +363,21 @@ def _linear(each: LinearAttention, hidden: int) -> Iterator[WeightMatrix]:
         else:
             yield _mix(f"{name}_a", each.value_dim, hidden)
             yield _mix(f"{name}_b", values, each.value_dim, Cut.HEAD_ROWS, heads)
+
+
+def _short_conv(each: LinearAttention, hidden: int) -> Iterator[WeightMatrix]:
+    """LFM2's gated short convolution: one projection to three rows, a convolution, one back.
+
+    Source: transformers 5.24.0 ``models/lfm2/modeling_lfm2.py``.
+    """
+    heads, width = each.value_heads, each.conv_channels
+    yield _mix("in", 3 * width, hidden, Cut.HEAD_ROWS, heads)
+    yield _mix("conv", width, each.conv, Cut.HEAD_ROWS, heads)
+    yield _mix("o", hidden, width, Cut.HEAD_COLUMNS, heads)
+    if each.bias:
+        yield _bias("in_bias", 3 * width, cut=Cut.HEAD_COLUMNS, groups=heads)
+        yield _bias("conv_bias", width, cut=Cut.HEAD_COLUMNS, groups=heads)
+        yield _bias("o_bias", hidden)
 
 
 def _mamba(each: Mamba2, hidden: int) -> Iterator[WeightMatrix]:

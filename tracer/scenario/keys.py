@@ -46,6 +46,10 @@ MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
         "sp": ("What happens to rows outside attention and FFN: Megatron's sequence parallelism, a split "
                "before dispatch only, or none.", 'sp = "off"'),
         "kv_exchange": ("What CP ranks exchange in attention.", 'kv_exchange = "all_gather"'),
+        "state_exchange": ("How layers with a state work over CP: hand the state on, or deal heads.",
+                           'state_exchange = "heads"'),
+        "window_exchange": ("Whether K/V of a layer with a window goes all round CP, or only where needed.",
+                            'window_exchange = "needed"'),
         "dispatch": ("How rows reach experts. Default: high_throughput in prefill, low_latency in decode.",
                      'dispatch = "low_latency"'),
         "contract": ("How a MoE block is served: experts move no weights (ep, tp, ag_rs), or weights come to "
@@ -65,6 +69,8 @@ MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
                               'weight_shard_size = 2\nweight_shard = "hsdp"'),
         "weight_keep": ("Keep gathered weights for the backward pass.",
                         'weight_keep = true\nweight_shard = "fsdp"'),
+        "weight_prefetch": ("Gather a layer's weights while the layer before it runs.",
+                            'weight_prefetch = false\nweight_shard = "fsdp"'),
         "embedding": ("Whether TP ranks have the whole embedding or a slice of the vocabulary.",
                       'embedding = "vocab_parallel"'),
         "landing": ("How a prompt is cut over CP ranks.", 'landing = "contiguous"'),

@@ -160,7 +160,8 @@ class Plan:
     ``shared_overlap`` gathers a shared expert's rows before dispatch and sums them after combine (Megatron's
     ``--moe-shared-expert-overlap``); ``routing_metadata`` counts exchanges of counts and probabilities.
     ``weight_shard_size`` are the ranks of an HSDP shard group, ``weight_keep`` keeps gathered weights for
-    backward instead of dropping them after use. ``shared_tp`` is read from true and false too, as ``own``
+    backward instead of dropping them after use, ``weight_prefetch`` gathers a unit while the one before it
+    runs. ``shared_tp`` is read from true and false too, as ``own``
     and ``whole``.
     ``shared_routed`` serves the shared experts as routed ones that every token picks: they take slots of
     their own and travel by dispatch (DeepSeek-V3 report, section 3.4.2). ``dcp`` ranks of a TP group that
@@ -184,6 +185,7 @@ class Plan:
     weight_shard: WeightSharding = WeightSharding.NONE
     weight_shard_size: int | None = None
     weight_keep: bool = False
+    weight_prefetch: bool = True
     embedding: Embedding = Embedding.REPLICATED
     landing: PromptCut = PromptCut.ZIGZAG
     stage_layers: tuple[int, ...] | None = None
@@ -269,8 +271,9 @@ class Plan:
             )
 
     def _check_shards(self) -> None:
-        if not isinstance(self.weight_keep, bool):
-            raise ConfigError("mesh.weight_keep", self.weight_keep, "must be true or false", "try false")
+        for name in ("weight_keep", "weight_prefetch"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
         if self.weight_keep and not self.gathers_weights:
             raise ConfigError(
                 "mesh.weight_keep",
@@ -292,6 +295,11 @@ class Plan:
     def gathers_weights(self) -> bool:
         """Whether weights of the forward pass lie in pieces that are gathered before they are used."""
         return self.weight_shard in (WeightSharding.ZERO3, WeightSharding.FSDP, WeightSharding.HSDP)
+
+    @property
+    def weights_word(self) -> str:
+        """What is done with weights that come to a token: they are gathered (FSDP), else pulled (DWDP)."""
+        return "gathered" if self.gathers_weights else "pulled"
 
     def head_parts(self, cp: int) -> int:
         """How many CP ranks of a group of ``cp`` share a token's heads: 1 where K/V travels instead."""

@@ -23,7 +23,7 @@ Table = dict[str, Any]
 TABLES = ("cluster", "model", "mesh", "placement", "dtype", "token", "picks")
 PLAIN = ("schema", "name", "source", "phase", "seed")
 SIZES = ("tp", "cp", "dp", "pp", "ep", "etp", "edp")
-_MESH_KEYS = ("order", *SIZES, "expert_order", "strict")
+MESH_KEYS = ("order", *SIZES, "expert_order", "strict")
 PLAN_KEYS = (
     "sp",
     "kv_exchange",
@@ -38,6 +38,7 @@ PLAN_KEYS = (
     "weight_shard",
     "weight_shard_size",
     "weight_keep",
+    "weight_prefetch",
     "embedding",
     "landing",
     "stage_layers",
@@ -51,7 +52,7 @@ PLAN_KEYS = (
     "state_exchange",
     "window_exchange",
 )
-_CLUSTER_KEYS = (
+CLUSTER_KEYS = (
     "nodes",
     "gpus_per_node",
     "nodes_per_island",
@@ -67,7 +68,7 @@ TOKEN_KEYS = (
     "replica", "position", "prompt", "gpu", "prompt_logprobs", "draft_head", "first_cp", "slot", "batch",
     "text",
 )  # fmt: skip
-_PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
+PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "redundant_at")
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")
 
 
@@ -112,7 +113,7 @@ def read_tables(data: object, *, read_config: Callable[[str], ModelSpec] | None 
     tables = _table("scenario", data, (*PLAIN, *TABLES))
     if tables.get("schema", 1) != 1:
         raise ConfigError("schema", tables["schema"], "is not a schema this version reads", "try schema = 1")
-    mesh_table = _table("mesh", tables.get("mesh"), (*_MESH_KEYS, *PLAN_KEYS))
+    mesh_table = _table("mesh", tables.get("mesh"), (*MESH_KEYS, *PLAN_KEYS))
     phase = word_of("phase", _text(tables, "phase") or Phase.PREFILL, Phase)
     plan = _plan(mesh_table, phase)
     mesh = _mesh(mesh_table, plan)
@@ -168,7 +169,7 @@ def _plan(table: Table, phase: Phase) -> Plan:
 
 
 def _mesh(table: Table, plan: Plan) -> Mesh:
-    given = {key: table[key] for key in _MESH_KEYS if key in table}
+    given = {key: table[key] for key in MESH_KEYS if key in table}
     if plan.contract is Contract.TP:
         given.setdefault("etp", given.get("tp", 1))
     return Mesh.build(**given)
@@ -200,7 +201,7 @@ def _model(table: object, read_config: Callable[[str], ModelSpec] | None) -> Mod
 
 
 def _cluster(table: object, mesh: Mesh) -> Cluster:
-    given = _table("cluster", table, _CLUSTER_KEYS)
+    given = _table("cluster", table, CLUSTER_KEYS)
     hardware = _text(given, "hardware")
     given = _with_hardware(hardware, given, mesh) if hardware else given
     rates = Cluster(world_size=1, gpus_per_node=1)
@@ -267,7 +268,7 @@ def _token(table: object, mesh: Mesh) -> Token:
 def _placements(
     table: object, mesh: Mesh, model: ModelSpec | None, plan: Plan
 ) -> tuple[Placement | None, tuple[tuple[int, Placement], ...]]:
-    given = _table("placement", table, _PLACEMENT_KEYS)
+    given = _table("placement", table, PLACEMENT_KEYS)
     if model is None or model.experts is None:
         for key in ("slots", "slots_by_layer", "redundant"):
             if given.get(key):

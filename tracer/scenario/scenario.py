@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from tracer.errors import ConfigError, nearest, whole_number, word_of
+from tracer.errors import ConfigError, whole_number, word_of
 from tracer.mesh.axes import Axis
 from tracer.scenario.deployment import BareDeployment, Deployment
 from tracer.scenario.landing import DecodeLanding, Landing, find_token
@@ -14,7 +14,7 @@ from tracer.scenario.plan import KvExchange, default_dispatch
 from tracer.scenario.read import parse_text, read_tables
 from tracer.scenario.routing import check_picks, draw_picks
 from tracer.scenario.token import Phase, Token
-from tracer.scenario.write import tables_of, toml_of
+from tracer.scenario.write import changed_tables, tables_of, toml_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -159,17 +159,24 @@ class BareScenario:
         """The same scenario with other parts, checked again.
 
         ``changes`` are fields of the scenario (``token``, ``phase``, ``picks``, ``seed``) or of its
-        deployment (``mesh``, ``cluster``, ``plan``, ``model``, ``placement``, ...).
+        deployment (``mesh``, ``cluster``, ``plan``, ``model``, ``placement``, ...), or keys of a scenario
+        file's mesh, token, dtype and cluster (``tp=4``, ``position=7``, ``kv="fp8"``). What follows from a
+        key (edp, the number of nodes) follows again.
+
+        >>> from tracer.scenario.files import load_scenario
+        >>> load_scenario("six-cuts").with_(tp=4, cp=1, position=3).mesh.world_size
+        32
 
         Raises:
             ConfigError: for a name that is neither, or a part that does not fit the others.
         """
         own = _part_names(self)
         theirs = _part_names(changes.get("deployment", self.deployment))
-        for name, value in changes.items():
-            if name not in own and name not in theirs:
-                rule = "is neither a part of a scenario nor of its deployment"
-                raise ConfigError(name, value, rule, nearest(name, [*own, *theirs]))
+        keys = {name: value for name, value in changes.items() if name not in own and name not in theirs}
+        if keys:
+            parts = {name: value for name, value in changes.items() if name not in keys}
+            changed = changed_tables(self.with_(**parts).to_dict(), keys)
+            return cast("Self", type(self).from_dict(changed))
         asked = {name: value for name, value in changes.items() if name in own}
         placed = {name: value for name, value in changes.items() if name in theirs}
         if placed:
@@ -316,12 +323,16 @@ class Scenario(BareScenario):
 
 
 def _check_phase(phase: Phase, kv_exchange: KvExchange) -> None:
-    """No framework decodes with hierarchical context parallelism, which is for training and prefill."""
+    """No framework decodes over two levels: ``a2a+p2p`` is Transformer Engine's attention of training.
+
+    Megatron-Core 0.16.1 hands it to Transformer Engine alone (``extensions/transformer_engine.py``), and its
+    inference contexts keep K/V by other means.
+    """
     if phase is Phase.DECODE and kv_exchange is KvExchange.HIERARCHICAL:
         raise ConfigError(
             "mesh.kv_exchange",
             "hierarchical",
-            "is for prefill: a decode step over its two levels is not modelled",
+            "is Transformer Engine's training attention (a2a+p2p), and no framework decodes over two levels",
             "take kv_exchange = 'ulysses' or 'ring' in decode",
         )
 

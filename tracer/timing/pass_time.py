@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DECODE_REQUESTS = 128
 _SMALLEST = 1e-12
-_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS)
+_WEIGHTS = (HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER, ENDS, HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER)
 """Parts of the traffic that weigh the same whatever the tokens."""
 _NOTHING = LayerTime(())
 _MEETING = (
@@ -124,9 +124,12 @@ class PassTime:
         return kind.mixer.seconds + self._met_seconds(kind.layers[0])
 
     def kind_seconds(self, kind: KindTime) -> float:
-        """One layer of a kind, its parts one after the other."""
+        """One layer of a kind, its parts one after the other; a gather of weights beside it or before."""
+        return self._with_gather(self._kind_alone(kind))
+
+    def _kind_alone(self, kind: KindTime) -> float:
         layer = kind.layers[0]
-        found = kind.seconds + self._met_seconds(layer) + self.gather_seconds
+        found = kind.seconds + self._met_seconds(layer)
         if kind.kind.is_moe:
             return found + self._experts_seconds + self.around_moe.seconds
         has_own = has_ffn(self.traffic.scenario.model, layer)
@@ -151,7 +154,8 @@ class PassTime:
         """Experts of a MoE layer, shared and routed, with what they send."""
         moved = exact_sum(each.seconds for each in self.exchange.values())
         moved += self.axis_seconds("tp", "shared_expert", "moe", "moe_gather")
-        moved += self.axis_seconds("ep", "weight_pull")
+        moved += self.axis_seconds("ep", "weight_pull", HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH)
+        moved += self.axis_seconds("tp", HopKind.COUNTS_REDUCE)
         return self.shared.seconds + self.experts.seconds + moved
 
     @property
@@ -170,15 +174,25 @@ class PassTime:
 
     @property
     def gather_seconds(self) -> float:
-        """Gathers of sharded weights before a layer, on average and none of it hidden behind compute."""
+        """Gathers of sharded weights for a layer, on average, whether they are hidden or not."""
         return self.axis_seconds("dp", HopKind.WEIGHT_GATHER)
+
+    def _with_gather(self, alone_seconds: float) -> float:
+        """A layer in the midst of others: with prefetch the next layer's gather runs beside it."""
+        if self.traffic.scenario.plan.weight_prefetch:
+            return max(alone_seconds, self.gather_seconds)
+        return alone_seconds + self.gather_seconds
 
     @property
     def moe_layer_seconds(self) -> float:
         """One MoE layer, its parts one after the other."""
         if self.kinds:
             return self._mean(self.kind_seconds, moe=True)
-        small = self.around.seconds + self.around_moe.seconds + self.gather_seconds
+        return self._with_gather(self._moe_alone)
+
+    @property
+    def _moe_alone(self) -> float:
+        small = self.around.seconds + self.around_moe.seconds
         return self.attention_seconds + self._experts_seconds + small
 
     @property
@@ -193,7 +207,11 @@ class PassTime:
         """One dense layer."""
         if self.kinds:
             return self._mean(self.kind_seconds, moe=False)
-        small = self.around.seconds + self.around_dense.seconds + self.gather_seconds
+        return self._with_gather(self._dense_alone)
+
+    @property
+    def _dense_alone(self) -> float:
+        small = self.around.seconds + self.around_dense.seconds
         return self.attention_seconds + self.dense.seconds + self.axis_seconds("tp", "ffn") + small
 
     @property
@@ -214,10 +232,23 @@ class PassTime:
         return tuple(self._run_seconds(chunk.layers) for chunk in self.traffic.scenario.chunks)
 
     def _run_seconds(self, layers: range) -> float:
+        is_moe = self.traffic.scenario.model.is_moe
         if self.kinds:
-            return exact_sum(self.kind_seconds(kind) * kind.count_in(layers) for kind in self.kinds)
-        moe = sum(self.traffic.scenario.model.is_moe(layer) for layer in layers)
-        return moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
+            found = exact_sum(self.kind_seconds(kind) * kind.count_in(layers) for kind in self.kinds)
+        else:
+            moe = sum(map(is_moe, layers))
+            found = moe * self.moe_layer_seconds + (len(layers) - moe) * self.dense_layer_seconds
+        if not len(layers) or not self.gather_seconds or not self.traffic.scenario.plan.weight_prefetch:
+            return found
+        # The first gather has no layer to hide behind, and nothing is gathered beside the last layer.
+        last = self._alone(layers[-1])
+        return found + self.gather_seconds + last - self._with_gather(last)
+
+    def _alone(self, layer: int) -> float:
+        """A layer without its gather."""
+        if self.kinds:
+            return self._kind_alone(next(kind for kind in self.kinds if layer in kind.layers))
+        return self._moe_alone if self.traffic.scenario.model.is_moe(layer) else self._dense_alone
 
     @property
     def token_stage_seconds(self) -> tuple[float, ...]:
@@ -297,6 +328,19 @@ class PassTime:
     @property
     def assumption(self) -> str:
         """What the times assume, in one line."""
+        return self._rates_assumption + self._gathers_assumption
+
+    @property
+    def _gathers_assumption(self) -> str:
+        """How gathers of sharded weights are timed; nothing where there are none."""
+        if not self.gather_seconds:
+            return ""
+        if self.traffic.scenario.plan.weight_prefetch:
+            return "; weights of a layer are gathered behind the layer before it (weight_prefetch)"
+        return "; every layer waits for its weights to be gathered (weight_prefetch = false)"
+
+    @property
+    def _rates_assumption(self) -> str:
         if self.rates is Rates.CALIBRATED:
             return (
                 f"{self.hardware_name} by measured kernels where there are any, {self.rates_name} link rates "

@@ -23,9 +23,10 @@ from tracer.timing.pass_rows import known_words, pass_rows
 from tracer.timing.pass_time import PassTime, pass_batch, pass_time
 from tracer.timing.rates import PEAK, Profile, rates_of
 from tracer.timing.schedules.chunked_prompt import chunked_prompt
-from tracer.timing.schedules.decode_pipeline import DecodePipeline, decode_bubble, run_decode
+from tracer.timing.schedules.decode_pipeline import DecodePipeline, run_decode
 from tracer.timing.schedules.overlap import MoeTimes, Overlap, overlap_two
 from tracer.timing.schedules.pipeline import Pipeline, run_pipeline
+from tracer.timing.schedules.training import trainings
 from tracer.timing.schedules.virtual_stages import run_chunks
 from tracer.timing.throughput import Throughput, half_beside_communication, throughput
 from tracer.timing.weights.chooser import Choice, Workload, choose_contract
@@ -92,11 +93,12 @@ class TimeReport:
             },
             "decode_pipeline": decode
             and {
-                "stages": decode.shape[1],
-                "groups": decode.shape[2],
+                "stages": decode.stages,
+                **({} if len(decode.stage_of) == decode.stages else {"chunks": len(decode.stage_of)}),
+                "groups": decode.groups,
                 "seconds_per_token": decode.seconds_per_token,
                 "bubble": decode.bubble,
-                "bubble_steady": decode_bubble(*decode.shape[1:]),
+                "bubble_steady": decode.steady_bubble,
             },
             "choice": choice
             and {
@@ -251,15 +253,16 @@ def _pipeline(whole: PassTime, micro_batches: int, missing: list[str]) -> Pipeli
 
 
 def _decode(whole: PassTime, groups: int, missing: list[str]) -> DecodePipeline | None:
-    """Sixteen tokens of each group of requests through stages as slow as the slowest."""
+    """Sixteen tokens of each group of requests through chunks as slow as the slowest."""
     if len(whole.token_stage_seconds) < 2:
         missing.append("pipeline: one stage")
         return None
-    stages = whole.token_stage_seconds
-    if len(whole.traffic.scenario.chunks) > len(stages):
-        missing.append("pipeline: decode through virtual stages is not timed")
+    chunks = whole.traffic.scenario.chunks
+    if not all(chunk.layers for chunk in chunks):
+        missing.append("pipeline: a chunk without layers is not timed")
         return None
-    return run_decode(len(stages), groups, 16, max(stages), whole.send_seconds)
+    stage_of = tuple(chunk.stage for chunk in chunks)
+    return run_decode(stage_of, groups, 16, max(whole.token_chunk_seconds), whole.send_seconds)
 
 
 def _choice(
@@ -332,6 +335,27 @@ def timelines_of(report: TimeReport) -> list[Timeline]:
     return lines
 
 
+def _training_lines(report: TimeReport) -> list[str]:
+    """What virtual stages are for: their schedules in training, one line each."""
+    whole = report.whole
+    if whole is None or report.pipeline is None or whole.traffic.scenario.plan.chunks == 1:
+        return []
+    try:
+        found = trainings(whole, report.pipeline.micro_batches)
+    except ConfigError as error:
+        return [f"in training: {error}"]
+    lines = []
+    for each in found:
+        schedule = each.schedule
+        share = 1 - min(schedule.busy_seconds) / schedule.makespan
+        closed = "".join(f", closed form {format_seconds(spent)} a stage" for _, spent in each.idle_seconds)
+        lines.append(
+            f"in training, {each.title}: {schedule.micro_batches} micro-batches in "
+            f"{format_seconds(schedule.makespan)}, bubble {share:.1%}{closed}"
+        )
+    return lines
+
+
 def report_text(report: TimeReport) -> str:
     """Every part that is there, then what is missing and why."""
     scenario = report.trip.scenario
@@ -357,13 +381,16 @@ def report_text(report: TimeReport) -> str:
             f"pipeline: {stages} stages{laps} x {work}, in "
             f"{format_seconds(report.pipeline.makespan)}, bubble {report.pipeline.bubble:.1%}{closed}",
         ]
+        lines += _training_lines(report)
     if report.decode is not None:
-        _, stages, groups = report.decode.shape
+        decode, steady = report.decode, report.decode.steady_bubble
+        laps = f" of {len(decode.stage_of)} chunks in all" if len(decode.stage_of) > decode.stages else ""
+        closed = "" if steady is None else f" (steady, free sends: {steady:.1%})"
         lines += [
             "",
-            f"decode pipeline: {groups} groups of requests over {stages} stages, a token every "
-            f"{format_seconds(report.decode.seconds_per_token)}, bubble {report.decode.bubble:.1%} over 16 "
-            f"tokens (steady, free sends: {decode_bubble(stages, groups):.1%})",
+            f"decode pipeline: {decode.groups} groups of requests over {decode.stages} stages{laps}, a token "
+            f"every {format_seconds(decode.seconds_per_token)}, bubble {decode.bubble:.1%} over 16 tokens"
+            f"{closed}",
         ]
     if report.throughput:
         lines += ["", *map(str, report.throughput)]

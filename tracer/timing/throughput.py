@@ -152,7 +152,7 @@ def throughput(
         return Throughput(batch.phase, batch, batches, seconds, token, gpus, node, overlap)
 
     if decode is not None:
-        groups = decode.shape[2]
+        groups = decode.groups
         return (of(groups, decode.seconds_per_token, decode.seconds_per_token),)
     if pipeline is not None and chunked:
         return (of(1, pipeline.makespan, pipeline.makespan),)

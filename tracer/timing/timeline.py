@@ -108,29 +108,31 @@ def of_pipeline(pipeline: Pipeline, title: str = "pipeline") -> Timeline:
 
 
 def of_decode(pipeline: DecodePipeline, title: str = "decode pipeline") -> Timeline:
-    """One row per stage; one kind a group of requests."""
-    steps, stages, groups = pipeline.shape
+    """One row per stage; one kind a group of requests; labels name the chunk where stages have several."""
+    steps, chunks, groups = pipeline.shape
+    stages, several = pipeline.stages, chunks > pipeline.stages
+    names = [f", chunk {chunk}" if several else "" for chunk in range(chunks)]
     places = [
-        (step, stage, group) for step in range(steps) for stage in range(stages) for group in range(groups)
+        (step, chunk, group) for step in range(steps) for chunk in range(chunks) for group in range(groups)
     ]
     return Timeline(
         title,
         tuple(f"stage {number}" for number in range(stages)),
         tuple(f"group {number}" for number in range(groups)),
-        tuple(pipeline.start[step][stage][group] for step, stage, group in places),
-        (pipeline.stage_seconds,) * len(places),
-        tuple(stage for _, stage, _ in places),
+        tuple(pipeline.start[step][chunk][group] for step, chunk, group in places),
+        (pipeline.cell_seconds,) * len(places),
+        tuple(pipeline.stage_of[chunk] for _, chunk, _ in places),
         tuple(group for *_, group in places),
-        tuple(f"group {group}, token {step}" for step, _, group in places),
+        tuple(f"group {group}, token {step}{names[chunk]}" for step, chunk, group in places),
     )
 
 
-def of_dualpipe(schedule: Schedule) -> Timeline:
+def of_training(schedule: Schedule, title: str = "DualPipe") -> Timeline:
     """One row per stage; the kinds are those of the schedule's cells. No labels: there may be many cells."""
     from tracer.timing.schedules.dualpipe import WORK_NAMES
 
     return Timeline(
-        f"DualPipe (training): {schedule.stages} stages, {schedule.micro_batches} micro-batches",
+        f"{title} (training): {schedule.stages} stages, {schedule.micro_batches} micro-batches",
         tuple(f"stage {number}" for number in range(schedule.stages)),
         WORK_NAMES,
         schedule.start,

@@ -72,7 +72,8 @@ def dispatched_rows(scenario: Scenario, tokens: int) -> float:
     return tokens / (scenario.mesh.cp * tp)
 
 
-def _rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
+def rows_text(scenario: Scenario, tokens: int) -> tuple[str, str]:
+    """The rows that a GPU dispatches, as a formula and in numbers."""
     cp, tp = scenario.mesh.cp, scenario.mesh.tp
     if scenario.plan.sp is Sp.OFF:
         return "(T/cp)", f"({tokens}/{cp})"
@@ -121,7 +122,7 @@ def _dispatch_line(scenario: Scenario, tokens: int) -> AxisTraffic:
         copies = average_copies(scenario)
         nvlink, ib = copies.nvlink, copies.ib
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
-    formula, numbers = _rows_text(scenario, tokens)
+    formula, numbers = rows_text(scenario, tokens)
     over_ib = f"2·{_ib_text(scenario)}·{formula}·d{_turns(scenario)}"
     factor, factor_numbers = ("k·etp", f"{top_k:g}·{etp}") if etp > 1 else ("k", f"{top_k:g}")
     return split_line(
@@ -156,7 +157,7 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
     peers = mesh.dispatch_size - 1
     share = crossing_share(scenario, (Axis.ETP, Axis.EP), layers_by_stage(scenario, model.is_moe))
     rows, size = dispatched_rows(scenario, tokens), RowBytes.of(scenario).both
-    formula, numbers = _rows_text(scenario, tokens)
+    formula, numbers = rows_text(scenario, tokens)
     elements, total = 2 * peers * rows * hidden, peers * rows * size
     return shared_line(
         scenario.cluster,

@@ -22,6 +22,7 @@ from tracer.traffic.attention import attention_lines, head_lines
 from tracer.traffic.gathers import gather_lines
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, plain_line
 from tracer.traffic.moe import moe_line
+from tracer.traffic.routing import routing_lines
 from tracer.trip.hop import Part
 from tracer.trip.hops.moves import row_elements
 from tracer.trip.kinds import has_ffn, mixes_tokens, not_modelled
@@ -117,6 +118,7 @@ def comm_volume(scenario: Scenario) -> CommVolume:
     if moe:
         found = moe_line(scenario, tokens)
         lines += [] if found is None else [found]
+        lines += routing_lines(scenario, tokens)
     if sends := stage_sends(scenario):
         lines.append(_pp_line(scenario, tokens, sends))
     lines += head_lines(scenario, tokens)

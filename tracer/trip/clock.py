@@ -132,7 +132,7 @@ class TripTime:
     hops: tuple[HopTime, ...]
     rates: LinkRates
     rates_name: str
-    pulls_weights: bool = False
+    weights_word: str | None = None
 
     @property
     def cumulative_seconds(self) -> tuple[float, ...]:
@@ -152,12 +152,13 @@ class TripTime:
             + (f" + {link.latency_s * 1e6:g} µs" if link.latency_s else "")
             for name, link in (("NVLink", self.rates.nvlink), ("IB", self.rates.ib))
         )
-        pulls = "; weights are pulled when they are needed, not ahead" if self.pulls_weights else ""
+        word = self.weights_word
+        pulls = f"; weights are {word} when they are needed, not ahead" if word else ""
         return f"links alone, this token alone, {self.rates_name} rates one way ({links}){pulls}"
 
 
 def trip_time(trip: Trip, rates: LinkRates | None = None, rates_name: str = "the cluster's") -> TripTime:
     """Time of a trip's hops at ``rates``, or at those of the scenario's cluster."""
     rates = rates or LinkRates.of(trip.scenario.cluster)
-    pulls = any(hop.kind in WEIGHT_KINDS for hop in trip.hops)
-    return TripTime(tuple(hop_time(hop, rates) for hop in trip.hops), rates, rates_name, pulls)
+    word = trip.scenario.plan.weights_word if any(hop.kind in WEIGHT_KINDS for hop in trip.hops) else None
+    return TripTime(tuple(hop_time(hop, rates) for hop in trip.hops), rates, rates_name, word)

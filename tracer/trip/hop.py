@@ -89,6 +89,8 @@ class Part(StrEnum):
 
 METADATA_KINDS = frozenset({HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER, HopKind.PROBS_DISPATCH})
 """Kinds of ``routing_metadata``: what routing exchanges besides rows."""
+ONCE_A_LAYER = frozenset({HopKind.COUNTS_REDUCE, HopKind.COUNTS_GATHER})
+"""Of these, kinds that a rank makes once a layer, whatever its tokens: they are no part of a batch's rows."""
 WEIGHT_KINDS = frozenset({HopKind.WEIGHT_PULL, HopKind.WEIGHT_GATHER})
 """Kinds that bring weights to the token: they touch no GPU, cross nothing, and are tallied apart."""
 QUIET_KINDS = frozenset({HopKind.LAND, *WEIGHT_KINDS})

@@ -81,14 +81,14 @@ _MAX_TRANSFERS, _MAX_TOKENS, _MAX_LINKS = 6, 24, 3
 _MAX_CHUNKS = 32
 
 
-def log_line(log: TripLog, domain_word: str = "node") -> str:
+def log_line(log: TripLog, domain_word: str = "node", weights: str = "pulled") -> str:
     """The totals in one line.
 
-    Crossings are named by the axes that made them.
+    Crossings are named by the axes that made them; ``weights`` says how weights come to the token.
     """
     axes = ", ".join(f"{count} {axis}" for axis, count in log.node_crossings_by_axis.items() if count)
     crossings = f"{log.node_crossings} {domain_word} crossings" + (f" ({axes})" if axes else "")
-    pulled = f" · {format_bytes(log.weight_bytes)} of weights pulled" if log.weight_bytes else ""
+    pulled = f" · {format_bytes(log.weight_bytes)} of weights {weights}" if log.weight_bytes else ""
     return (
         f"{log.gpus_touched}/{log.world_size:,} GPUs · {crossings} · {log.comm_ops} comm ops · "
         f"{format_bytes(log.bytes)}{pulled}"
@@ -99,7 +99,7 @@ def totals_line(trips: Trips) -> str:
     """The totals in one line: of one token its log, of several their sums."""
     if trips.multi_token:
         return _sums_line(trips)
-    return log_line(trips.trips[0].log, trips.scenario.cluster.domain_word)
+    return log_line(trips.trips[0].log, trips.scenario.cluster.domain_word, trips.scenario.plan.weights_word)
 
 
 def _moves(hop: Hop) -> str:
@@ -187,7 +187,7 @@ def trip_text(trip: Trip) -> str:
         *text_table(_columns(word), rows),
         "",
         *(f"note: {note}" for note in notes),
-        "Trip log: " + log_line(trip.log, word),
+        "Trip log: " + log_line(trip.log, word, scenario.plan.weights_word),
     ]
     return "\n".join(lines)
 

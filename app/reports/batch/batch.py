@@ -8,6 +8,7 @@ import numpy as np
 
 from app.query.address import scenario_of
 from app.reports.batch.balance import balance_blocks
+from app.reports.batch.counted import counted_blocks, counts_sent
 from app.reports.batch.permutation import permutation_blocks
 from app.reports.batch.picks import AT_ONCE, AskedPicks, sent_picks
 from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
@@ -50,16 +51,20 @@ def batch_report(
     scenario, asked = scenario_of(query), AskedPicks.of(query)
     need_numba()
     scenario.model.need("experts", "draw picks")
-    wrong = None
+    wrong, word = None, "picks"
     if sent is not None:
         try:
-            blocks = _counted(scenario, sent_picks(scenario, sent), asked, progress, check_repeats=True)
+            if counts_sent(scenario, sent):
+                word = "counts"
+                blocks = counted_blocks(scenario, sent, asked.slots)
+            else:
+                blocks = _counted(scenario, sent_picks(scenario, sent), asked, progress, check_repeats=True)
         except ConfigError as error:
             wrong = error
     if sent is None or wrong is not None:
         blocks = _drawn(scenario, asked, progress)
     return {
-        "title": mesh_line(scenario) + (f" · picks of {sent.name}" if sent and not wrong else ""),
+        "title": mesh_line(scenario) + (f" · {word} of {sent.name}" if sent and not wrong else ""),
         "controls": asked.controls(sent, wrong),
         "blocks": blocks,
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOKENS, AT_ONCE, MOST_TOKENS = 1_024, 1 << 16, 1 << 22
 MAX_BYTES = 1 << 24
-SUFFIXES = ".npy,.npz,.parquet,.json"
+SUFFIXES = ".npy,.npz,.parquet,.json,.csv,.pt,.pth,.safetensors"
 POPULARITIES = {
     "uniform": "uniform: every expert alike",
     "zipf": "zipf: the r-th expert weighs r to the minus skew",
@@ -53,7 +53,7 @@ class AskedPicks:
         """The controls with their values; ``wrong`` is said beside the file."""
         most = 8 if self.popularity == "hot" else 2
         name = "" if sent is None or wrong is not None else sent.name
-        label = f"Or your own picks, up to {MAX_BYTES >> 20} MiB"
+        label = f"Or your own picks or expert counts, up to {MAX_BYTES >> 20} MiB"
         return [
             number_control("tokens", f"Tokens, up to {MOST_TOKENS:,}", self.tokens, least=1),
             choice_control("popularity", "Which experts are liked", self.popularity, POPULARITIES.items()),

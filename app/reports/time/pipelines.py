@@ -10,8 +10,7 @@ from layouts.charts.gantt import gantt_figure
 from tracer.display import format_seconds
 from tracer.errors import ConfigError
 from tracer.timing import timeline
-from tracer.timing.schedules.decode_pipeline import decode_bubble
-from tracer.timing.schedules.training import ASSUMPTION, Training, train
+from tracer.timing.schedules.training import ASSUMPTION, TITLES, Training, trainings
 
 if TYPE_CHECKING:
     from tracer.timing.pass_time import PassTime
@@ -20,6 +19,11 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.pipeline import Pipeline
     from tracer.timing.timeline import Timeline
 
+FORMS = {
+    "dualpipe": "deepseek-ai/DualPipe's README",
+    "interleaved": "(p-1)(F+B) of a chunk, which is (p-1)/(m·v+p-1) of the time",
+    "dualpipe_v": "(p-1)(F&B+B-3W) of a chunk",
+}
 COLOURS = {
     "all_gather": "var(--strong-tp)", "reduce_scatter": "var(--soft)", "all_reduce": "var(--strong-tp)",
     "kv_exchange": "var(--kv)", "query_send": "var(--kv)", "partials_return": "var(--soft)",
@@ -54,13 +58,14 @@ def pipeline_blocks(report: TimeReport, micro_batches: int) -> list[Block]:
 
 
 def training_lines(report: TimeReport, micro_batches: int) -> list[Timeline]:
-    """The lines of DualPipe's timeline, when the page draws it."""
+    """The lines of the training timelines that the page draws."""
     if report.pipeline is None or report.whole is None:
         return []
     try:
-        return [timeline.of_dualpipe(train(report.whole, micro_batches).schedule)]
+        found = trainings(report.whole, micro_batches)
     except ConfigError:
         return []
+    return [timeline.of_training(each.schedule, each.title) for each in found]
 
 
 def _forward(pipeline: Pipeline) -> list[Block]:
@@ -78,14 +83,16 @@ def _forward(pipeline: Pipeline) -> list[Block]:
 
 
 def _decode(decode: DecodePipeline) -> list[Block]:
-    steps, stages, groups = decode.shape
+    steps, stages, groups = decode.shape[0], decode.stages, decode.groups
+    steady, chunks = decode.steady_bubble, len(decode.stage_of) // decode.stages
+    laps = f" of {chunks} chunks" if chunks > 1 else ""
     rows = [
         ["a token of one request every", format_seconds(decode.seconds_per_token)],
         [f"bubble over {steps} tokens", f"{decode.bubble:.2%}"],
-        ["bubble once it runs steadily, free sends", f"{decode_bubble(stages, groups):.2%}"],
+        *([["bubble once it runs steadily, free sends", f"{steady:.2%}"]] if steady is not None else []),
     ]
     return [
-        heading(f"Decode pipeline: {stages} stages, {groups} groups of requests"),
+        heading(f"Decode pipeline: {stages} stages{laps}, {groups} groups of requests"),
         gantt("The decode pipeline, a row per stage", timeline.of_decode(decode)),
         table("The decode pipeline in figures", ["", "value"], rows),
         note("A token leaves the last stage before the next of its request enters the first."),
@@ -93,28 +100,43 @@ def _decode(decode: DecodePipeline) -> list[Block]:
 
 
 def _training(whole: PassTime, micro_batches: int) -> list[Block]:
-    """DualPipe on the same stages, or why it does not run on them."""
-    title = "The same stages in training: DualPipe"
+    """The schedules of the same stages in training, or why they do not run on them."""
+    title = "The same stages in training"
     try:
-        found = train(whole, micro_batches)
+        found = trainings(whole, micro_batches)
     except ConfigError as error:
-        return [heading(title), alert(error)]
-    schedule = found.schedule
+        return [
+            heading(title if whole.traffic.scenario.plan.chunks > 1 else f"{title}: DualPipe"),
+            alert(error),
+        ]
+    return [block for each in found for block in _training_blocks(title, each)]
+
+
+def _training_blocks(title: str, found: Training) -> list[Block]:
+    name, schedule = found.title, found.schedule
+    ends = " from both ends" if found.name == "dualpipe" else ""
+    forms = "" if not found.idle_seconds else f" Idle seconds by closed forms: {FORMS[found.name]}."
     return [
-        heading(f"{title}, {schedule.micro_batches} micro-batches from both ends"),
-        gantt("DualPipe, a row per stage", timeline.of_dualpipe(schedule)),
-        table("DualPipe in figures", ["", "value"], _training_rows(found)),
-        note(f"Assumes {ASSUMPTION}. Idle seconds by the closed forms of deepseek-ai/DualPipe's README."),
+        heading(f"{title}: {name}, {schedule.micro_batches} micro-batches{ends}"),
+        gantt(f"{name}, a row per stage", timeline.of_training(schedule, name)),
+        table(f"{name} in figures", ["", "value"], _training_rows(found)),
+        note(f"Assumes {ASSUMPTION}.{forms}"),
     ]
 
 
 def _training_rows(found: Training) -> list[list[str]]:
-    names = {"dualpipe": "DualPipe", "zb1p": "ZB1P", "1f1b": "1F1B"}
-    times = found.times
+    times, schedule = found.times, found.schedule
+    share = 1 - min(schedule.busy_seconds) / schedule.makespan
     return [
-        ["whole schedule", format_seconds(found.schedule.makespan)],
+        ["whole schedule", format_seconds(schedule.makespan)],
+        ["bubble of the stage that idles most", f"{share:.2%}"],
         ["forward chunk", format_seconds(times.forward)],
         ["backward chunk", format_seconds(times.backward)],
-        ["both together", format_seconds(times.overlapped)],
-        *([f"a stage idles, {names[name]}", format_seconds(spent)] for name, spent in found.idle_seconds),
+        *([["both together", format_seconds(times.overlapped)]] if found.name.startswith("dual") else []),
+        *([f"a stage idles, {TITLES[name]}", format_seconds(spent)] for name, spent in found.idle_seconds),
+        *(
+            [["a stage idles between its first and last cell", format_seconds(found.idle_inside)]]
+            if found.name == "zb_v"
+            else []
+        ),
     ]

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracer.batch.census.beside import beside_traffic
 from tracer.display import format_bytes, format_seconds, left, text_table
 from tracer.mesh.cluster import Tier, nvlink_domains_of
 from tracer.scenario.placement import doubled_text
 from tracer.scenario.plan import Contract, DispatchMode
 from tracer.scenario.step import mesh_line
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,6 +122,10 @@ def census_report(census: Census, *, by_layer: bool = False) -> dict[str, Any]:
         "crossings_per_token": crossings_per_token(census),
         "notes": list(census.notes),
     }
+    if beside := beside_traffic(census):
+        report["beside"] = {
+            str(each.kind): {"nvlink": each.nvlink_bytes, "ib": each.ib_bytes} for each in beside
+        }
     if by_layer:
         report["by_layer"] = {str(layer): census_report(census.only(layer)) for layer in census.layers}
     return report
@@ -153,6 +159,10 @@ def census_lines(census: Census) -> list[tuple[str, str]]:
     if any(pulled.values()):
         both = f"{format_bytes(pulled['nvlink'])} on NVLink, {format_bytes(pulled['ib'])} over IB"
         lines.append(("weights pulled", both))
+    for each in beside_traffic(census):
+        moved = f"{format_bytes(each.nvlink_bytes)} on NVLink, {format_bytes(each.ib_bytes)} over IB"
+        word = "weight gathers" if each.kind is HopKind.WEIGHT_GATHER else str(each.kind)
+        lines.append((word, f"{moved} in these layers"))
     if census.straight:
         lines.append(("no relay", f"{census.straight:,} messages went straight over IB"))
     twice = doubled_text(map(census.scenario.placement_of, census.layers))

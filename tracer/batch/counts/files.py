@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracer.batch.counts.expert_counts import FIELD, ExpertCounts
-from tracer.batch.picks.kinds import LOGICAL, MAPS, PHYSICAL, counts_key, iteration_of
-from tracer.batch.picks.values import read_value
+from tracer.batch.picks.kinds import LOGICAL, MAPS, PHYSICAL, counts_key, iteration_of, looks_like_counts
+from tracer.batch.picks.values import SUFFIXES, read_value
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +46,20 @@ def read_counts(path: str | Readable, scenario: Scenario) -> ExpertCounts:
     if isinstance(value, dict):
         return _from_keys(value, scenario, str(path))
     return _checked(_array(value), scenario)
+
+
+def holds_counts(path: Readable, scenario: Scenario) -> bool:
+    """Whether a file says that it holds counts, by its keys, or by a number for each expert."""
+    model = scenario.model
+    if path.suffix.lower() == ".csv":
+        return True
+    if path.suffix.lower() not in SUFFIXES:
+        return False
+    value = read_value(path, FIELD)
+    if isinstance(value, dict):
+        return counts_key(value) is not None
+    shape = _array(value).shape if isinstance(value, list | np.ndarray) else ()
+    return looks_like_counts(shape, model.experts, model.top_k)
 
 
 def _from_keys(value: dict[Any, Any], scenario: Scenario, name: str) -> ExpertCounts:

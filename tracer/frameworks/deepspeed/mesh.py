@@ -17,6 +17,7 @@ from tracer.frameworks.deepspeed.checks import check_sizes
 from tracer.frameworks.deepspeed.sizes import Sizes, resolve
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
+from tracer.scenario.plan import WeightSharding
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
@@ -52,10 +53,20 @@ def read(request: Request) -> Reading:
     )
 
 
+_ZERO_STAGES = {
+    WeightSharding.ZERO1: 1,
+    WeightSharding.ZERO2: 2,
+    WeightSharding.ZERO3: 3,
+    WeightSharding.FSDP: 3,
+}
+
+
 def write(mesh: Mesh, plan: Plan) -> list[str]:
     """DeepSpeed's settings for a mesh: AutoEP lays EP over consecutive ranks, the older rule in a TP lane."""
     words = ["--num-mp", str(mesh.tp), "--num-pp", str(mesh.stages), "--num-dp", str(mesh.dp)]
     words += ["--sequence-parallel-size", str(mesh.cp)] if mesh.cp > 1 else []
+    stage = _ZERO_STAGES.get(plan.weight_shard, 0) if mesh.dp * mesh.cp > 1 else 0
+    words += ["--zero-stage", str(stage)] if stage else []
     if mesh.ep == 1:
         return words
     if mesh.etp == 1 and mesh.tp > 1:

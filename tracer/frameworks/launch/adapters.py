@@ -22,7 +22,8 @@ _MEGATRON = (
     "use_tp_pp_dp_mapping", "hierarchical_context_parallel_sizes", "num_distributed_optimizer_instances",
     "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "cp_comm_type",
     "num_moe_experts", "num_layers", "hidden_size", "num_attention_heads", "ffn_hidden_size",
-    "moe_ffn_hidden_size", "moe_router_topk",
+    "moe_ffn_hidden_size", "moe_router_topk", "pipeline_model_parallel_layout",
+    "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split",
 )  # fmt: skip
 
 

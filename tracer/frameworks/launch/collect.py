@@ -15,7 +15,7 @@ from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
-from tracer.frameworks.launch.recipes import recipe_of
+from tracer.frameworks.launch.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
@@ -217,6 +217,8 @@ class Collector:
         """The framework of a script whose name says nothing: by launcher, by the hint, or by its flags."""
         if not found.name and not found.launcher:
             return None if self.hint is None else Program(self.hint)
+        if recipe_settings(recipe_of(found.name, words)):
+            return Program("megatron", "nemo")
         tool = tool_of_overrides(words)
         if tool is not None and self.hint in (None, tool.framework, "vllm", "sglang"):
             return tool
@@ -233,12 +235,13 @@ class Collector:
             process = megatron_swift(process)
         elif process.adapter in ("verl", "nemo", "nemo-rl"):
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
-            values = overrides(process.words)
+            values: Mapping[str, object] = {**recipe_settings(process.model), **overrides(process.words)}
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
             notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
+            model = recipe_model(process.model) or process.model
             self.processes += [
-                replace(one, notes=(*one.notes, *notes), model=one.model or process.model) for one in found
+                replace(one, notes=(*one.notes, *notes), model=one.model or model) for one in found
             ]
             return
         elif process.adapter == "disaggregated":
@@ -395,6 +398,8 @@ def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         value = value if equals else "".join(words[place + 1 : place + 2])
+        if name in ("--recipe", "--factory") and recipe_settings(value):
+            return (recipe_note(value),)
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)

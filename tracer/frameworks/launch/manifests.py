@@ -139,7 +139,7 @@ class _Walk:
             if isinstance(node.get("vllmConfig"), dict):
                 yield _production_stack(node, context)
                 return
-            pod = _pod(node, context)
+            pod = _pod(node, context, key)
             if pod is not None:
                 yield pod
             for name, value in node.items():
@@ -236,14 +236,15 @@ def _environment(table: object) -> dict[str, str]:
     return found
 
 
-def _pod(node: Mapping[str, object], context: _Context) -> Pod | None:
+def _pod(node: Mapping[str, object], context: _Context, key: str) -> Pod | None:
     """A container, when this mapping is one."""
     image = node.get("image")
     image = image if isinstance(image, str) else ""
     named = "modelCommand" in node or "modelFormat" in node
-    if not (image or named or ("name" in node and ("command" in node or "args" in node))):
+    is_container = "name" in node or key == "mainContainer"
+    if not (image or named or (is_container and ("command" in node or "args" in node))):
         return None
-    runs = any(isinstance(node.get(key), str | list) for key in ("command", "args", "entrypoint"))
+    runs = any(isinstance(node.get(word), str | list) for word in ("command", "args", "entrypoint"))
     if not (runs or "modelCommand" in node or (context.serves and context.words)):
         return None
     env = {**context.env, **_environment(node.get("env")), **_environment(node.get("environment"))}

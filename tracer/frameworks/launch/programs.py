@@ -78,6 +78,8 @@ def word_program(word: str, rest: Sequence[str]) -> Program | None:
         if word == "trtllm-serve" and second in ("disaggregated", "disaggregated_mpi_worker"):
             return Program("tensorrt-llm", "disaggregated", 1)
         return Program(_WORDS[word])
+    if word == "nemo" and rest and rest[0] == "llm":
+        return Program("megatron", "nemo", 1)
     if word in ("deepspeed", "accelerate"):
         return None
     named = framework_name(word)

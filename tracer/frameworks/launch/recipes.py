@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
+from tracer.data import FOLDER
 from tracer.frameworks.model_names import named_model
+from tracer.frameworks.notes import Note
 
 _FLAGS = ("--recipe", "--factory", "--hf-path", "--hf-model", "--hf-model-id", "--model", "--model-name")
 
@@ -25,3 +30,52 @@ def recipe_of(script: str, words: Sequence[str]) -> str:
             return base
         base = base.partition("_")[2]
     return ""
+
+
+def recipe_settings(name: str) -> Mapping[str, object]:
+    """What a recipe of Megatron-Bridge sets that shapes the mesh, as overrides name it; empty if not known.
+
+    >>> recipe_settings("llama3_8b_pretrain_config")["model.context_parallel_size"]
+    2
+    """
+    found: Mapping[str, object] = _recipes()["recipes"].get(name, {})
+    return {
+        f"model.{_RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"
+    }
+
+
+def recipe_model(name: str) -> str:
+    """The hub's name of the model that a recipe of Megatron-Bridge trains; empty where it does not say."""
+    return str(_recipes()["recipes"].get(name, {}).get("model", ""))
+
+
+def recipe_note(name: str) -> Note:
+    """What is said of a recipe whose settings are known."""
+    sizes = ", ".join(
+        f"{key.removeprefix('model.')} {value}"
+        for key, value in recipe_settings(name).items()
+        if isinstance(value, int) and value is not True and value is not False and value > 1
+    )
+    message = f"recipe {name} of Megatron-Bridge {_recipes()['version']} sets {sizes or 'every size to 1'}"
+    return Note("recipe_read", message, "overrides on the line go before it")
+
+
+_RENAMED = {
+    "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
+    "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
+}
+_LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
+
+
+def _plain(value: object) -> object:
+    """A layout that is given as lists, as the string that Megatron's flag takes; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    return "|".join("".join(_LETTERS.get(part, part) for part in stage) for stage in value)
+
+
+@cache
+def _recipes() -> dict[str, Any]:
+    """The table, as ``scripts/read_recipes.py`` wrote it."""
+    table: dict[str, Any] = json.loads((FOLDER / "recipes.json").read_text(encoding="utf-8"))
+    return table

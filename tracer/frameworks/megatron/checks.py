@@ -170,6 +170,14 @@ def check_heads_over_cp(request: Request, cp: int, tp: int) -> None:
     """The all-to-all's ranks divide a TP rank's query heads and its query groups (Transformer Engine)."""
     settings, model = request.settings, request.model
     kind = settings.text("cp_comm_type")
+    windows = model is not None and any(getattr(each.attention, "window", None) for each in model.layer_kinds)
+    if cp > 1 and windows and kind in ("p2p", "a2a+p2p"):
+        raise Refusal(
+            "cp_comm_type",
+            f"Transformer Engine has no sliding window attention over context parallelism by {kind}",
+            mend=(CP,),
+            otherwise=f"try {settings.name('cp_comm_type')} all_gather",
+        )
     if cp == 1 or kind not in ("a2a", "a2a+p2p"):
         return
     levels = settings.whole_list("hierarchical_context_parallel_sizes")

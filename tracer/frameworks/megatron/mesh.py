@@ -35,7 +35,8 @@ from tracer.frameworks.megatron.stages import stage_plan, written_stages
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
 from tracer.mesh.grid import RankGrid
-from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp
+from tracer.model.layers import has_state
+from tracer.scenario.plan import Contract, DispatchMode, KvExchange, Sp, WeightSharding
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request, Settings
@@ -78,6 +79,7 @@ def read(request: Request) -> Reading:
         View(expert, {axis: (axis,) for axis in ("etp", "ep", "edp", "pp")}),
         _groups(settings, dense, expert),
         _plan(settings, tp=tp, cp=cp, etp=etp, ep=ep)
+        | _states(request, cp)
         | _shared(request, tp)
         | _sharding(settings, dp * cp)
         | stages,
@@ -97,8 +99,13 @@ def write(mesh: Mesh, plan: Plan) -> list[str]:
     words += ["--sequence-parallel"] if plan.sp is Sp.MEGATRON and mesh.tp > 1 else []
     words += ["--use-tp-pp-dp-mapping"] if inside else []
     words += written_stages(plan) if mesh.stages > 1 else []
-    if mesh.cp > 1 and plan.kv_exchange is KvExchange.ALL_GATHER:
-        words += ["--cp-comm-type", "all_gather"]
+    if mesh.cp > 1:
+        words += ["--cp-comm-type", _CP_WORDS[plan.kv_exchange]]
+    if mesh.cp > 1 and plan.cp_inner is not None:
+        levels = (plan.cp_inner, mesh.cp // plan.cp_inner)
+        words += ["--hierarchical-context-parallel-sizes", *map(str, levels)]
+    words += _written_shards(plan, mesh.dp * mesh.cp)
+    words += ["--moe-shared-expert-overlap"] if plan.shared_overlap else []
     if plan.contract is Contract.AG_RS:
         words += ["--moe-token-dispatcher-type", "allgather"]
     elif plan.contract is Contract.EP:
@@ -241,6 +248,21 @@ def _sharding(settings: Settings, ranks: int) -> dict[str, object]:
 _CP_KINDS = {"p2p": "ring", "all_gather": "all_gather", "a2a": "ulysses", "a2a+p2p": "hierarchical"}
 
 
+_CP_WORDS = {KvExchange(kind): word for word, kind in _CP_KINDS.items()}
+
+
+def _written_shards(plan: Plan, ranks: int) -> list[str]:
+    """Flags that shard what data parallelism has copies of."""
+    if ranks == 1 or plan.weight_shard is WeightSharding.NONE:
+        return []
+    if plan.weight_shard is WeightSharding.ZERO1:
+        return ["--use-distributed-optimizer"]
+    kind = "optim_grads" if plan.weight_shard is WeightSharding.ZERO2 else "optim_grads_params"
+    copies = ranks // (plan.weight_shard_size or ranks)
+    words = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy", kind]
+    return words + (["--num-distributed-optimizer-instances", str(copies)] if copies > 1 else [])
+
+
 def _kv_exchange(settings: Settings, cp: int) -> dict[str, object]:
     """The kind of context parallelism; the first of the hierarchical sizes is the all-to-all's group."""
     kind = _CP_KINDS.get(settings.text("cp_comm_type"), "ring")
@@ -248,6 +270,13 @@ def _kv_exchange(settings: Settings, cp: int) -> dict[str, object]:
         return {"kv_exchange": "ring" if kind == "hierarchical" else kind}
     levels = settings.whole_list("hierarchical_context_parallel_sizes")
     return {"kv_exchange": kind, "cp_inner": levels[0]}
+
+
+def _states(request: Request, cp: int) -> dict[str, object]:
+    """Mamba and gated delta net send heads over CP, whatever the kind of attention (all-to-all)."""
+    model = request.model
+    keeps = model is not None and any(has_state(kind.attention) for kind in model.layer_kinds)
+    return {"state_exchange": "heads"} if cp > 1 and keeps else {}
 
 
 def _plan(settings: Settings, *, tp: int, cp: int, etp: int, ep: int) -> dict[str, object]:

@@ -15,6 +15,7 @@ from tracer.frameworks.flags import Kind, model_flag
 from tracer.frameworks.found_model import FoundModel
 from tracer.frameworks.notes import Note
 from tracer.frameworks.unread import Unread
+from tracer.model.layers import QkNorm
 from tracer.model.router_kind import RouterKind
 from tracer.model.spec import MAX_LAYERS, ModelSpec
 
@@ -113,7 +114,7 @@ def _tables(settings: Settings) -> dict[str, object]:
         "name": "model of the launch line", "source": "size flags of Megatron-LM",
         "vocab": _vocabulary(settings), "tie_embeddings": not settings.on("untie_embeddings"),
         "dense_hidden": _width(settings), "left_out": _left_out(settings),
-        "gated": gated, **_small_parts(settings),
+        "gated": gated, "mtp_layers": settings.maybe("mtp_num_layers") or 0, **_small_parts(settings),
     }  # fmt: skip
     if settings.on("multi_latent_attention"):
         found |= {
@@ -127,6 +128,7 @@ def _tables(settings: Settings) -> dict[str, object]:
         found |= {
             "kv_heads": settings.size("num_query_groups") if grouped else heads,
             "head_dim": settings.maybe("kv_channels"),
+            "qk_norm": QkNorm.HEAD if settings.on("qk_layernorm") else QkNorm.NONE,
         }
     if settings.maybe("num_experts"):
         found |= _experts(settings)
@@ -244,7 +246,8 @@ def _left_out(settings: Settings) -> tuple[str, ...]:
     positions = _learned(settings) and settings.maybe("max_position_embeddings") is None
     parts = {
         "the table of learned positions": positions,
-        "the norms of queries and keys": settings.on("qk_layernorm"),
+        "the biases of the norms of queries and keys": settings.on("qk_layernorm")
+        and settings.text("normalization") != "RMSNorm",
     }
     layers = settings.maybe("mtp_num_layers")
     return (
@@ -259,6 +262,9 @@ def _notes(settings: Settings, spec: ModelSpec) -> tuple[Note, ...]:
     notes = [
         Note("model_of_sizes", f"the size flags make the model: {shape}{experts}", "add --model for another")
     ]
+    if spec.kv_lora_rank and not settings.on("qk_layernorm"):
+        message = "without --qk-layernorm the latents have no norms; those of the model are counted with them"
+        notes.append(Note("latent_norms", message, "read them as small remainders"))
     parts = ", ".join(spec.left_out)
     if parts:
         notes.append(Note("model_left_out", f"no count includes {parts}", "read them as small remainders"))

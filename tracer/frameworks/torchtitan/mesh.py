@@ -29,13 +29,13 @@ from tracer.frameworks.torchtitan.checks import (
     check_world,
 )
 from tracer.frameworks.torchtitan.stages import stage_plan, written_stages
-from tracer.scenario.plan import KvExchange, PromptCut, Sp
+from tracer.scenario.plan import KvExchange, PromptCut, Sp, WeightSharding
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
     from tracer.mesh.mesh import Mesh
-    from tracer.scenario.plan import Plan
+    from tracer.scenario.plan import Plan, WeightSharding
 
 
 def read(request: Request) -> Reading:
@@ -81,18 +81,32 @@ def read(request: Request) -> Reading:
 
 
 def write(mesh: Mesh, plan: Plan) -> list[str]:
-    """Torchtitan's keys for a mesh: data parallelism is the shard dimension."""
-    sizes = {TP: mesh.tp, CP: mesh.cp, PP: mesh.stages, SHARD: mesh.dp, EP: mesh.ep}
+    """Torchtitan's keys for a mesh: data parallelism is the shard dimension, but for what has copies."""
+    replicate, shard = _written_dp(mesh, plan)
+    sizes = {TP: mesh.tp, CP: mesh.cp, PP: mesh.stages, REPLICATE: replicate, SHARD: shard, EP: mesh.ep}
     words = [word for key, size in sizes.items() for word in (f"--parallelism.{key}", str(size))]
     if plan.sp is not Sp.MEGATRON:
         words.append("--parallelism.no-enable_sequence_parallel")
     words += written_stages(plan) if mesh.stages > 1 else []
+    if plan.gathers_weights:
+        keep = "never" if plan.weight_keep else "always"
+        words += ["--parallelism.fsdp_reshard_after_forward", keep]
     if mesh.cp > 1:
         way = "allgather" if plan.kv_exchange is KvExchange.ALL_GATHER else "alltoall"
         balancer = "headtail" if plan.landing is PromptCut.ZIGZAG else "none"
         words += ["--parallelism.context_parallel_rotate_method", way]
         words += ["--parallelism.context_parallel_load_balancer", balancer]
     return words
+
+
+def _written_dp(mesh: Mesh, plan: Plan) -> tuple[int, int]:
+    """(copies, shards) of data parallelism: FSDP shards over cp too, and EP lies over the shards."""
+    if plan.weight_shard is WeightSharding.HSDP and plan.weight_shard_size:
+        shard = plan.weight_shard_size // mesh.cp
+        if shard and plan.weight_shard_size % mesh.cp == 0 and mesh.dp % shard == 0:
+            return mesh.dp // shard, shard
+    whole = plan.weight_shard is WeightSharding.NONE and mesh.cp == 1 and mesh.ep == 1
+    return (mesh.dp, 1) if whole else (1, mesh.dp)
 
 
 def _world(request: Request, product: int, shard: int) -> int:

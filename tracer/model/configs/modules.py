@@ -68,6 +68,7 @@ _FFN_NAMES = {
 }  # fmt: skip
 _ROUTERS = ("mlp.gate", "mlp.router", "block_sparse_moe.gate", "mixer.gate", "ffn.gate", "router.proj")
 _LATENT = {"latent_down": "mixer.fc1_latent_proj", "latent_up": "mixer.fc2_latent_proj"}
+_EVERY_LAYER = 1 << 13
 MAX_PATTERN, MAX_REGEXES, MAX_LOOPS, MAX_GLOBS = 300, 32, 4, 2_048
 
 
@@ -147,7 +148,7 @@ class Patterns:
         numbers = re.findall(r"(?:layers|h)\.(\d{1,6})\b", text)
         self._named_layers = frozenset(map(int, numbers)) | frozenset(self._of_layer)
         if any(re.search(r"\d", pattern.pattern) for pattern in self._general):
-            self._named_layers = frozenset(range(1 << 13))
+            self._named_layers = frozenset(range(_EVERY_LAYER))
         self._answers: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         if len(self._general) > MAX_REGEXES:
             rule = f"has more than {MAX_REGEXES} patterns that name no layer"
@@ -168,6 +169,11 @@ class Patterns:
             self._names.add(name)
             if "layers." not in name:
                 self._short.add(name)
+
+    @property
+    def asked_by_layer(self) -> int:
+        """Regular expressions and globs that every layer must be asked about apart: those with a number."""
+        return len(self._general) if len(self._named_layers) == _EVERY_LAYER else 0
 
     def has(self, name: str) -> bool:
         """Whether a plain name is among them."""

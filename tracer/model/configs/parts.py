@@ -52,7 +52,7 @@ LAYER_TYPES = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding",
     "chunked_attention": "chunked", "linear_attention": "linear", "mamba": "mamba", "mamba2": "mamba",
     "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "indexed_attention": "full",
-    "minimax_m3_sparse": "sparse",
+    "minimax_m3_sparse": "sparse", "conv": "conv",
     "compressed_sparse_attention": "compressed", "heavily_compressed_attention": "heavily_compressed",
 }  # fmt: skip
 
@@ -292,11 +292,35 @@ def lightning(keys: ConfigKeys, index: int) -> Attention:
     )  # fmt: skip
 
 
+def short_conv(keys: ConfigKeys, index: int) -> Attention:
+    """LFM2's short convolution, over as many channels as the hidden size."""
+    hidden, count = hidden_of(keys), heads_of(keys)
+    if hidden % count:
+        rule = f"must divide hidden_size={hidden}"
+        raise ConfigError(keys.field("num_attention_heads"), count, rule, "take both from one config.json")
+    return LinearAttention(
+        type=AttentionType.SHORT_CONV, key_heads=count, value_heads=count, key_dim=hidden // count,
+        value_dim=hidden // count, conv=keys.size("conv_L_cache"), bias=keys.switch("conv_bias"),
+    )  # fmt: skip
+
+
+def _mamba_head(keys: ConfigKeys) -> int:
+    """The head size; "auto" is the inner width (``mamba_expand`` x hidden) over the heads."""
+    key, heads = keys.first("mamba_head_dim", "mamba_d_head"), keys.first("mamba_num_heads", "mamba_n_heads")
+    if keys.table.get(key) not in (None, "auto"):
+        return keys.size(key)
+    inner, count = keys.whole("mamba_expand", 2) * hidden_of(keys), keys.size(heads)
+    if inner % count:
+        rule = f"must divide mamba_expand x hidden_size = {inner}"
+        raise ConfigError(keys.field(heads), count, rule, "take both from one config.json")
+    return inner // count
+
+
 def mamba2(keys: ConfigKeys, index: int) -> Attention:
     """A Mamba-2 mixer, in Nemotron-H's names or Granite-4's."""
     return Mamba2(
         heads=keys.size(keys.first("mamba_num_heads", "mamba_n_heads")),
-        head_dim=keys.size(keys.first("mamba_head_dim", "mamba_d_head")),
+        head_dim=_mamba_head(keys),
         state=keys.size(keys.first("ssm_state_size", "mamba_d_state")),
         groups=keys.size(keys.first("n_groups", "mamba_n_groups")),
         conv=keys.size(keys.first("conv_kernel", "mamba_d_conv")),

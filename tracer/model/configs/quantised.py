@@ -1,7 +1,8 @@
 """How a checkpoint stores its weights, from ``torch_dtype`` and what its quantisation method states.
 
-Read: ``quantization_config`` of transformers (fp8, mxfp4, compressed-tensors, modelopt, awq, gptq,
-bitsandbytes, fbgemm_fp8) and modelopt's ``hf_quant_config.json``, inside the config or beside it.
+Read: ``quantization_config`` of transformers (fp8, mxfp4, mxfp8, compressed-tensors, modelopt, awq, gptq,
+auto-round, quark, bitsandbytes, fbgemm_fp8) and modelopt's ``hf_quant_config.json``, inside the config or
+beside it.
 Embedding, norms, biases, routers and the output head keep ``torch_dtype`` unless a rule names them.
 """
 
@@ -46,13 +47,14 @@ _IGNORE_KEYS = (
     "llm_int8_skip_modules",
 )  # fmt: skip
 MAX_RULES = 1 << 16
+MAX_ASKED = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """``usual`` for every linear layer (only in ``parts``), but by ``named`` where a pattern matches.
 
-    ``ignored`` keep the plain dtype whatever else matches, save an exact entry of ``named``.
+    ``ignored`` keep the plain dtype where ``named`` says nothing, or with ``ignored_first`` whatever it says.
     """
 
     usual: WeightFormat | None
@@ -60,6 +62,7 @@ class Rules:
     ignored: Patterns
     named: tuple[tuple[Patterns, WeightFormat], ...] = ()
     by_part: tuple[tuple[WeightPart, WeightFormat], ...] = ()
+    ignored_first: bool = False
 
 
 def read_weight_formats(
@@ -127,9 +130,14 @@ def _rules(table: ConfigKeys, keys: ConfigKeys) -> Rules:
     return _METHODS[method](table, keys)
 
 
+def _ignored_names(table: ConfigKeys) -> list[str]:
+    """Names and patterns of what is not quantised."""
+    return [name for key in _IGNORE_KEYS for name in table.words(key)]
+
+
 def _ignored(table: ConfigKeys) -> Patterns:
     """Everything a table names as not quantised."""
-    names = [name for key in _IGNORE_KEYS for name in table.words(key)]
+    names = _ignored_names(table)
     if len(names) > MAX_RULES:
         raise ConfigError(table.path, f"{len(names):,} names", "has more names than a model", "use patterns")
     return Patterns(table.path, names)
@@ -210,7 +218,8 @@ def _compressed(table: ConfigKeys, keys: ConfigKeys | None = None) -> Rules:
     named = _groups(table)
     usual = [stored for patterns, stored in named if patterns.has("Linear")]
     rest = tuple((patterns, stored) for patterns, stored in named if not patterns.has("Linear"))
-    return Rules(usual[-1] if usual else None, _LINEAR if usual else frozenset(), _ignored(table), rest)
+    parts = _LINEAR if usual else frozenset[WeightPart]()
+    return Rules(usual[-1] if usual else None, parts, _ignored(table), rest, ignored_first=True)
 
 
 def _groups(table: ConfigKeys) -> tuple[tuple[Patterns, WeightFormat], ...]:
@@ -244,8 +253,8 @@ def _group_format(weights: ConfigKeys, table: ConfigKeys) -> WeightFormat:
         return WeightFormat.INT8_CHANNEL if strategy == "channel" else WeightFormat.INT8
     if kind == "int" and bits == 4 and group in (None, -1, 32, 64, 128):
         return _int4(group, symmetric=bool(symmetric))
-    if kind == "int" and bits == 8 and group == 128:
-        return WeightFormat.INT8_ZERO_G128
+    if kind == "int" and bits == 8 and group in (32, 64, 128):
+        return WeightFormat(f"int8_{'' if symmetric else 'zero_'}g{group}")
     rule = f"is {bits} bits of type {kind!r} in groups of {group!r}, which this reader does not count"
     raise ConfigError(weights.path, "a group", rule, "give the formats in [model] instead")
 
@@ -253,6 +262,9 @@ def _group_format(weights: ConfigKeys, table: ConfigKeys) -> WeightFormat:
 def _int4(group: object, *, symmetric: bool) -> WeightFormat:
     if group in (None, -1):
         return WeightFormat.INT4_CHANNEL
+    if group not in (32, 64, 128):
+        rule = "is not a group size this reader counts"
+        raise ConfigError("config.quantization_config.group_size", group, rule, "try 128")
     return WeightFormat(f"int4_{'' if symmetric else 'zero_'}g{group}")
 
 
@@ -272,7 +284,23 @@ def _gptq(table: ConfigKeys, keys: ConfigKeys) -> Rules:
     ]
     ignored = Patterns(table.path, [name for key in _IGNORE_KEYS for name in table.words(key)] + skipped)
     head = ((Patterns(table.path, ["lm_head"]), stored),) if table.switch("lm_head") else ()
+    if table.has("modules_in_block_to_quantize"):
+        names = _flat_names(table, "modules_in_block_to_quantize")
+        only = ((Patterns(table.path, names), stored),)
+        return Rules(None, frozenset(), ignored, (*head, *only), ignored_first=True)
     return Rules(stored, _LINEAR, ignored, head)
+
+
+def _flat_names(table: ConfigKeys, key: str) -> list[str]:
+    """A list of names, or of lists of them."""
+    value = table.table[key]
+    rule, fix = "must be a list of module names, or of lists of them", "write [['self_attn.q_proj']]"
+    if not isinstance(value, list | tuple) or len(value) > MAX_RULES:
+        raise ConfigError(table.field(key), value, rule, fix)
+    names = [name for each in value for name in (each if isinstance(each, list | tuple) else [each])]
+    if len(names) > MAX_RULES or not all(isinstance(name, str) for name in names):
+        raise ConfigError(table.field(key), f"{len(names)} entries", rule, fix)
+    return names
 
 
 def _grouped(table: ConfigKeys, bits: int) -> WeightFormat:
@@ -280,7 +308,7 @@ def _grouped(table: ConfigKeys, bits: int) -> WeightFormat:
     if bits == 4 and group in (-1, 32, 64, 128):
         return WeightFormat.INT4_CHANNEL if group == -1 else WeightFormat(f"int4_zero_g{group}")
     if bits == 8 and group in (128, 64, 32, -1):
-        return WeightFormat.INT8_CHANNEL if group == -1 else WeightFormat.INT8_ZERO_G128
+        return WeightFormat.INT8_CHANNEL if group == -1 else WeightFormat(f"int8_zero_g{group}")
     rule = f"with groups of {group!r} is not a format this reader counts"
     raise ConfigError(table.field("bits"), bits, rule, "give the formats in [model] instead")
 
@@ -293,6 +321,61 @@ def _bitsandbytes(table: ConfigKeys, keys: ConfigKeys | None = None) -> Rules:
     return Rules(WeightFormat.INT8_CHANNEL, _LINEAR, _ignored(table))
 
 
+def _auto_round(table: ConfigKeys, keys: ConfigKeys) -> Rules:
+    """Intel's auto-round: GPTQ's or AWQ's packing, or MX and NV formats by ``data_type``."""
+    kind = table.table.get("data_type", "int")
+    if kind == "int":
+        others = table.nested("extra_config").table if table.has("extra_config") else {}
+        tables = {name: each for name, each in others.items() if isinstance(each, Mapping)}
+        plain = [name for name, each in tables.items() if each.get("bits") == 16]
+        stored = _grouped(table, table.size("bits", high=16))
+        return Rules(stored, _LINEAR, Patterns(table.path, [*_ignored_names(table), *plain]))
+    words = {"mx_fp": WeightFormat.MXFP4, "nv_fp": WeightFormat.NVFP4, "fp": WeightFormat.FP8}
+    stored = table.word("data_type", words)
+    if table.has("bits") and table.size("bits") == 8 and stored is WeightFormat.MXFP4:
+        stored = WeightFormat.MXFP8
+    return Rules(stored, _LINEAR, _ignored(table))
+
+
+def _quark(table: ConfigKeys, keys: ConfigKeys) -> Rules:
+    """AMD's quark: one weight format for all but ``exclude``, and for patterns of layers one of their own."""
+    usual = _quark_format(table.nested("global_quant_config"))
+    own: dict[WeightFormat, list[str]] = {}
+    plain = _ignored_names(table)
+    layers = table.nested("layer_quant_config") if table.has("layer_quant_config") else None
+    for name in layers.table if layers else {}:
+        stored = _quark_format(layers.nested(name)) if layers else None
+        if stored is None:
+            plain.append(name)
+        else:
+            own.setdefault(stored, []).append(name)
+    named = tuple((Patterns(table.path, names), stored) for stored, names in own.items())
+    return Rules(usual, _LINEAR, Patterns(table.path, plain), named, ignored_first=True)
+
+
+def _quark_format(each: ConfigKeys) -> WeightFormat | None:
+    """What a quark entry stores weights in; None where it leaves them as they are."""
+    if not each.has("weight"):
+        return None
+    weight = each.nested("weight")
+    word, scheme = weight.table.get("dtype"), weight.table.get("qscheme")
+    if word == "fp8_e4m3":
+        return WeightFormat.FP8_CHANNEL if scheme == "per_channel" else WeightFormat.FP8
+    if word == "fp4" and weight.table.get("group_size") == 32:
+        return WeightFormat.MXFP4
+    if word == "int8":
+        return WeightFormat.INT8_CHANNEL if scheme == "per_channel" else WeightFormat.INT8
+    if word in ("int4", "uint4"):
+        return _int4(weight.table.get("group_size"), symmetric=word == "int4")
+    rule = f"is {word!r} by {scheme!r}, which this reader does not count"
+    raise ConfigError(weight.path, "a weight", rule, "give the formats in [model] instead")
+
+
+def _mxfp8(table: ConfigKeys, keys: ConfigKeys) -> Rules:
+    """MXFP8: a byte per weight and a scale byte for 32."""
+    return Rules(WeightFormat.MXFP8, _LINEAR, _ignored(table))
+
+
 def _fbgemm(table: ConfigKeys, keys: ConfigKeys) -> Rules:
     """fbgemm_fp8: FP8 with a scale per row."""
     return Rules(WeightFormat.FP8_CHANNEL, _LINEAR, _ignored(table))
@@ -302,6 +385,7 @@ _METHODS = {
     "fp8": _fp8, "mxfp4": _mxfp4, "modelopt": _modelopt, "compressed-tensors": _compressed, "awq": _awq,
     "gptq": _gptq, "gptq_marlin": _gptq, "awq_marlin": _awq, "bitsandbytes": _bitsandbytes,
     "fbgemm_fp8": _fbgemm, "modelopt_fp4": _modelopt, "modelopt_mixed": _modelopt,
+    "auto-round": _auto_round, "intel/auto-round": _auto_round, "quark": _quark, "mxfp8": _mxfp8,
 }  # fmt: skip
 
 
@@ -312,10 +396,24 @@ def _say_kv(table: ConfigKeys) -> None:
         table.warn(f"{table.path} asks for an FP8 K/V cache: say dtype.kv = 'fp8' to count it so")
 
 
+def _check_work(spec: ModelSpec, rules: Rules) -> None:
+    """Refuse patterns that would have to be asked about every layer of very many.
+
+    Raises:
+        ConfigError: above ``MAX_ASKED``.
+    """
+    asked = rules.ignored.asked_by_layer + sum(each.asked_by_layer for each, _ in rules.named)
+    if asked * spec.layers > MAX_ASKED:
+        rule = f"asks {asked} patterns with a number in them about each of {spec.layers:,} layers"
+        fix = "name the layers, or put patterns together"
+        raise ConfigError("config.quantization_config", f"{asked} patterns", rule, fix)
+
+
 def _applied(
     spec: ModelSpec, rules: Rules, plain: WeightFormat, blocks: Mapping[str, tuple[str, ...]]
 ) -> ModelSpec:
     """``spec`` with each part's usual format, and what differs from it."""
+    _check_work(spec, rules)
     found: list[tuple[WeightMatrix, dict[WeightFormat, list[int]]]] = []
     for matrix in weight_matrices(spec):
         if matrix.part in _LINEAR or matrix.part in _NAMED_ONLY:
@@ -372,6 +470,8 @@ def _format(
     """How one layer's matrix is stored."""
     paths = module_paths(matrix, layer, blocks.get(matrix.part))
     if not paths or matrix.name in _NEVER:
+        return plain
+    if rules.ignored_first and rules.ignored.match(paths):
         return plain
     for patterns, stored in rules.named:
         if patterns.match(paths):

@@ -19,7 +19,13 @@ _ROUTERS = {
 _SCORES = {"sigmoid": RouterKind.SIGMOID_BIAS_TOPK, "softmax": RouterKind.SOFTMAX_TOPK}
 _SCORE_KEYS = ("scoring_func", "score_function", "moe_router_activation_func")
 _RENORMALISE_KEYS = ("norm_topk_prob", "moe_renormalize", "route_norm")
-_SCALE_KEYS = ("routed_scaling_factor", "router_scaling_factor", "moe_router_scaling_factor")
+_SCALE_KEYS = (
+    "routed_scaling_factor",
+    "route_scale",
+    "router_scaling_factor",
+    "moe_router_scaling_factor",
+    "moe_routed_scaling_factor",
+)
 
 
 def deepseek_routing(keys: ConfigKeys) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tracer.model.configs.parts import (
     LAYER_TYPES,
     Attend,
     compressed,
+    delta_net,
     dense,
     every_token,
     head_size,
@@ -26,10 +27,12 @@ from tracer.model.configs.parts import (
     layer,
     layer_count,
     layer_types,
+    lightning,
     mamba2,
     moe,
     shared_key,
     shared_times,
+    short_conv,
 )
 from tracer.model.configs.routing import routing
 from tracer.model.layers import (
@@ -42,6 +45,7 @@ from tracer.model.layers import (
     Gate,
     HeadAttention,
     LayerKind,
+    LinearAttention,
     MoeFfn,
     QkNorm,
 )
@@ -346,6 +350,133 @@ def granite_hybrid_layer(keys: ConfigKeys, index: int) -> LayerKind:
     return LayerKind(attention=attend(keys, index), feed_forward=feed)
 
 
+# Arcee, Bamba, OLMo-Hybrid, LFM2
+
+
+def afmoe_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """AFMoE (Trinity): windows but in each nth layer, a gate per element, four norms, a routing bias."""
+    kinds = layer_types(keys)
+    step = keys.whole("global_attn_every_n_layers", 4) or 4
+    sliding = kinds[index] == "sliding" if kinds else (index + 1) % step != 0
+    window = AttentionType.SLIDING, keys.size("sliding_window") if sliding else None
+    attend = heads(
+        qk_norm=QkNorm.HEAD,
+        gate=Gate.ELEMENT,
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        windows=lambda keys, index: window if sliding else every_token(keys, index),
+        kv_needed=False,
+    )
+    feed = moe(
+        experts=("num_experts", "num_local_experts"),
+        shared=shared_times,
+        extras=lambda keys, index: (
+            Extra(
+                ExtraPart.ROUTER,
+                "score_correction",
+                1,
+                keys.size(keys.first("num_experts", "num_local_experts")),
+            ),
+        ),
+    )
+    return LayerKind(attention=attend(keys, index), feed_forward=feed(keys, index), norms=4)
+
+
+xielu = (
+    Extra(ExtraPart.NORMS, "xielu_alpha_p", 1, 1),
+    Extra(ExtraPart.NORMS, "xielu_alpha_n", 1, 1),
+)
+"""Apertus' activation has two trained numbers."""
+
+
+def laguna_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """Laguna: windows, query heads that may differ by layer, a gate, one shared expert, a router's bias."""
+    gates = {True: Gate.HEAD, False: Gate.ELEMENT, "per-head": Gate.HEAD, "per-element": Gate.ELEMENT}
+    gating = keys.table.get("gating", True)
+    if not isinstance(gating, bool | str) or gating not in gates:
+        raise ConfigError(
+            keys.field("gating"), gating, "must be true, 'per-head' or 'per-element'", "try true"
+        )
+    attention = heads(
+        head_dim_needed=True, qk_norm=QkNorm.HEAD, qkv_bias="attention_bias", out_bias="attention_bias",
+        gate=gates[gating],
+    )(keys, index)  # fmt: skip
+    assert isinstance(attention, HeadAttention)
+    if keys.has("num_attention_heads_per_layer"):
+        value = keys.per_layer("num_attention_heads_per_layer", layer_count(keys))[index]
+        one = ConfigKeys({"num_attention_heads_per_layer": value}, keys.path)
+        attention = replace(attention, heads=one.size("num_attention_heads_per_layer"))
+    feed = moe(
+        experts=("num_experts", "num_local_experts"),
+        shared=shared_key("shared_expert_intermediate_size"),
+        extras=ernie_bias,
+    )
+    return LayerKind(attention=attention, feed_forward=feed(keys, index))
+
+
+def bamba_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """Bamba: Mamba-2, attention in the layers that ``attn_layer_indices`` names, a dense FFN in each."""
+    kinds = layer_types(keys, frozenset({"full", "mamba", "linear"}))
+    full = kinds[index] == "full" if kinds else index in keys.indices("attn_layer_indices", layer_count(keys))
+    attend = heads(qkv_bias="attention_bias", out_bias="attention_bias", kv_needed=False, windows=every_token)
+    mixer = (attend if full else mamba2)(keys, index)
+    return LayerKind(attention=mixer, feed_forward=dense(bias="mlp_bias")(keys, index))
+
+
+def olmo_hybrid_mixer(keys: ConfigKeys, index: int) -> Attention | None:
+    """OLMo-Hybrid: a gated delta net, or attention with norms as wide as all heads; sizes may be absent."""
+    count, hidden = heads_of(keys), hidden_of(keys)
+    heads_there = keys.optional_size("linear_num_key_heads") or count
+    key_dim = keys.optional_size("linear_key_head_dim") or int(0.75 * hidden / heads_there)
+    given = {
+        "linear_num_key_heads": heads_there,
+        "linear_num_value_heads": keys.optional_size("linear_num_value_heads") or count,
+        "linear_key_head_dim": key_dim,
+        "linear_value_head_dim": keys.optional_size("linear_value_head_dim") or 2 * key_dim,
+        "linear_conv_kernel_dim": keys.optional_size("linear_conv_kernel_dim") or 4,
+    }
+    full = heads(
+        qk_norm=QkNorm.WIDTH, qkv_bias="attention_bias", out_bias="attention_bias", kv_needed=False,
+        windows=every_token,
+    )  # fmt: skip
+    filled = ConfigKeys(keys.table | given, keys.path, keys.warnings)
+    return hybrid(delta_net, full)(filled, index)
+
+
+def lfm2_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """LFM2: a gated short convolution, or attention with q/k norms; experts after the dense layers."""
+    kinds = layer_types(keys, frozenset({"full", "conv"}))
+    if kinds:
+        full = kinds[index] == "full"
+    else:
+        count = layer_count(keys)
+        full = not keys.has("full_attn_idxs") or index in keys.indices("full_attn_idxs", count)
+    attend = heads(qk_norm=QkNorm.HEAD, windows=every_token)
+    mixer = (attend if full else short_conv)(keys, index)
+    if keys.has("num_experts"):
+        feed = moe(experts=("num_experts",), dense=dense(width="intermediate_size"))
+        return LayerKind(attention=mixer, feed_forward=feed(keys, index))
+    return LayerKind(attention=mixer, feed_forward=DenseFfn(width=_lfm2_width(keys)))
+
+
+def _lfm2_width(keys: ConfigKeys) -> int:
+    """Two thirds of the stated width, times a factor, rounded up to a multiple, where the config asks."""
+    width = keys.size(keys.first("block_ff_dim", "intermediate_size"))
+    if not keys.switch("block_auto_adjust_ff_dim", True):
+        return width
+    width = int(2 * width / 3)
+    factor = keys.number("block_ffn_dim_multiplier") if keys.has("block_ffn_dim_multiplier") else 1.0
+    multiple = keys.optional_size("block_multiple_of") or 256
+    return multiple * -(-int(factor * width) // multiple)
+
+
+def lfm2_ends(keys: ConfigKeys) -> dict[str, Any]:
+    """Sigmoid routing with a bias where there are experts."""
+    if not keys.has("num_experts"):
+        return {}
+    return routing(RouterKind.SIGMOID_BIAS_TOPK, renormalise="!norm_topk_prob")(keys)
+
+
 # Nemotron
 
 
@@ -545,20 +676,42 @@ def kimi_linear_ends(keys: ConfigKeys) -> dict[str, Any]:
 
 
 def bailing_layer(keys: ConfigKeys, index: int) -> LayerKind:
-    """Ling-2.5/3 and Ring hybrids: delta attention (or lightning) and MLA, in groups of layers."""
+    """Ling and Ring hybrids: linear layers and full ones in groups, the last of each group full.
+
+    Ling-3 has Kimi's delta attention and MLA with a gate per head; Ring-2.5 lightning attention and MLA;
+    Ling- and Ring-linear 2.0 lightning attention and grouped queries.
+    """
     kinds = layer_types(keys, _FULL_OR_LINEAR)
     step = keys.whole("layer_group_size", 6) or 6
     linear = kinds[index] == "linear" if kinds else (index + 1) % step != 0
-    if not linear:
-        attention = latent(bias=False, gate=Gate.HEAD)(keys, index)
+    delta = any(
+        keys.has(key) for key in ("short_conv_kernel_size", "linear_conv_kernel_dim", "kda_safe_gate")
+    )
+    if not kinds and not delta and not keys.has("kv_lora_rank"):
+        linear = linear and index < layer_count(keys) // step * step
+    normed = QkNorm.HEAD if keys.switch("use_qk_norm", True) else QkNorm.NONE
+    attention: Attention | None
+    if linear:
+        attention = kda(decay_full=True)(keys, index) if delta else lightning(keys, index)
+        if not delta:
+            assert isinstance(attention, LinearAttention)
+            attention = replace(attention, qk_norm=normed)
+    elif keys.has("kv_lora_rank"):
+        attention = latent(bias=False, gate=Gate.HEAD if delta else Gate.NONE)(keys, index)
     else:
-        attention = kda(decay_full=True)(keys, index)
+        attention = heads(qk_norm=normed, qkv_bias="use_qkv_bias", out_bias="use_bias")(keys, index)
     feed = moe(
         experts=("num_experts", "num_local_experts"),
         top_k=("num_experts_per_token", "num_experts_per_tok"),
         shared=shared_times,
     )
     return LayerKind(attention=attention, feed_forward=feed(keys, index))
+
+
+def bailing_ends(keys: ConfigKeys) -> dict[str, Any]:
+    """Sigmoid routing in groups, under either name of their number."""
+    key = keys.first("num_expert_group", "n_group")
+    return routing(RouterKind.SIGMOID_BIAS_TOPK, groups=True, group_key=key)(keys)
 
 
 def bailing_moe_layer(keys: ConfigKeys, index: int) -> LayerKind:

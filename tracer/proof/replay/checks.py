@@ -89,6 +89,10 @@ class Checks:
         np.put_along_axis(spread, gates.experts, gates.weights, axis=1)
         self._compare(batch, gpu, layer, Part.MOE, "router weights", gates.keys, spread)
 
+    def whole_numbers(self, found: IntArray, expected: IntArray) -> None:
+        """Counts that ranks exchanged, against those of their whole group."""
+        self.max_abs_error = max(self.max_abs_error, float(np.abs(found - expected).max(initial=0)))
+
     def logits(self, batch: ReplayBatch, gpu: Gpu, ids: IntArray, values: FloatArray) -> None:
         """Logits at home, ``[rows, vocab]``."""
         layer = self.model.layers

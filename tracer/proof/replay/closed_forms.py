@@ -33,6 +33,8 @@ BLOCKS = {
     ("cp", "heads_gather"): (Part.ATTENTION, frozenset({HopKind.HEADS_GATHER})),
     ("ep", "moe"): (Part.MOE, frozenset({HopKind.DISPATCH, HopKind.COMBINE})),
     ("ep", "weight_pull"): (Part.MOE, frozenset({HopKind.WEIGHT_PULL})),
+    ("ep", "counts_gather"): (Part.MOE, frozenset({HopKind.COUNTS_GATHER})),
+    ("ep", "probs_dispatch"): (Part.MOE, frozenset({HopKind.PROBS_DISPATCH})),
     ("pp", "pipeline"): (Part.PIPELINE, frozenset({HopKind.PP_SEND})),
 }
 """Hops that a line of expected traffic, by axis and part, speaks of."""
@@ -85,7 +87,9 @@ def closed_forms(run: Run) -> tuple[Form, ...]:
         return ()
     tokens = shares.pop() * run.scenario.mesh.cp
     lines = comm_volume(with_tokens(run.scenario, tokens)).lines
-    return tuple(form for line in lines if line.axis != Axis.DP for form in _forms(run, line))
+    # Counts are summed at every home here, as the trips say it; their form has one root.
+    told = [line for line in lines if line.axis != Axis.DP and line.part != HopKind.COUNTS_REDUCE]
+    return tuple(form for line in told for form in _forms(run, line))
 
 
 def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
@@ -98,7 +102,7 @@ def _forms(run: Run, line: AxisTraffic) -> Iterator[Form]:
             continue
         stage = 0 if layer == 0 else run.scenario.stage_of_layer(layer)
         sent = tuple(by_rank[gpu.rank] for gpu in run.stage_gpus(stage))
-        kept = _kept(run, layer) if claim is Claim.ON_AVERAGE and HopKind.DISPATCH in kinds else 0
+        kept = _kept(run, layer, kinds) if claim is Claim.ON_AVERAGE else 0
         yield Form(line.axis, line.part, layer, claim, line.formula, line.elements, sent, kept)
 
 
@@ -126,12 +130,16 @@ def _claim(scenario: Scenario, line: AxisTraffic) -> Claim:
 
     GPUs that hold unequal numbers of experts pull unequal amounts.
     """
-    if line.axis != Axis.EP or scenario.plan.contract is Contract.AG_RS:
+    if line.axis != Axis.EP or scenario.plan.contract is Contract.AG_RS or line.part == HopKind.COUNTS_GATHER:
         return Claim.EACH
     relayed = scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.HIGH_THROUGHPUT
     return Claim.AT_MOST if relayed else Claim.ON_AVERAGE
 
 
-def _kept(run: Run, layer: int) -> int:
-    """Elements, there and back, of the messages to experts on the dispatching GPU itself."""
+def _kept(run: Run, layer: int, kinds: frozenset[HopKind]) -> int:
+    """Elements of the messages to experts on the dispatching GPU itself: rows there and back, or gates."""
+    if HopKind.PROBS_DISPATCH in kinds:
+        return run.stays.get(layer, 0)
+    if HopKind.DISPATCH not in kinds:
+        return 0
     return 2 * run.stays.get(layer, 0) * run.scenario.model.need("hidden", "count what stays")

@@ -25,6 +25,7 @@ from tracer.proof.replay.tiny import check_alike, shrink
 from tracer.proof.replay.trips import ReplayComparison, compare_with_trips, place_order
 from tracer.proof.replay.walk import RowItineraries
 from tracer.scenario.token import Phase
+from tracer.trip.hop import WEIGHT_KINDS
 
 if TYPE_CHECKING:
     from tracer.proof.replay.watch import Watch
@@ -68,7 +69,7 @@ def replay(
         bytes_moved=ledger.bytes_moved(),
         bytes_logged=comparison.bytes_logged,
         padding_bytes=ledger.bytes_moved(real=False),
-        pulled_bytes=sum(ledger.bytes_of(pull) for pull in ledger.pulled),
+        pulled_bytes=sum(ledger.bytes_of(pull) for pull in ledger.pulled if pull.place.kind in WEIGHT_KINDS),
         closed_forms=closed_forms(run) if run.fault is None else (),
         memory_bytes=memory_bytes(run),
         seconds=perf_counter() - started,
@@ -92,9 +93,6 @@ def start(
     """
     if scenario.phase is not Phase.PREFILL:
         raise ConfigError("phase", scenario.phase, "cannot be replayed", "try phase = 'prefill'")
-    if scenario.plan.routing_metadata:
-        rule = "is no rows: arrays cannot prove its bytes"
-        raise ConfigError("mesh.routing_metadata", True, rule, "leave it out of a replay")
     scenario = shrink(scenario) if tiny else scenario
     check_alike(scenario)
     checked = check_fault(scenario, fault)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.model.dtype import BYTES, Dtype, dispatch_row_bytes
 from tracer.scenario.plan import Contract, DispatchMode, Sp
-from tracer.trip.hop import HopKind, Part
+from tracer.trip.hop import ONCE_A_LAYER, HopKind, Part
 from tracer.trip.hops.heads import head_slice
+from tracer.trip.hops.routing import COUNT_BYTES
 
 if TYPE_CHECKING:
     from tracer.proof.replay.layer.maths import IntArray
@@ -43,7 +44,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """Expert slices that one rank pulled from another for a layer, for all its tokens at once."""
+    """What one rank got from another once for a layer, for all its tokens: weights, or routing's counts."""
 
     place: Place
     role: str
@@ -105,6 +106,8 @@ def wire_bytes(scenario: Scenario, kind: HopKind, elements: int) -> int:
             scenario.plan.contract is Contract.EP and scenario.plan.dispatch is DispatchMode.LOW_LATENCY
         )
         return dispatch_row_bytes(elements, dtype.dispatch, low_latency=low_latency)
+    if kind in ONCE_A_LAYER:
+        return elements * COUNT_BYTES
     if kind is HopKind.PARTIALS_RETURN:
         return _partial_bytes(scenario, elements)
     if kind is HopKind.HEADS_SCATTER:

@@ -61,7 +61,8 @@ def _still_moe(model: ModelSpec, pairs: tuple[tuple[int, Any], ...]) -> tuple[tu
 
 def _shrink_model(scenario: Scenario) -> ModelSpec:
     model, tp = scenario.model, scenario.mesh.tp
-    sizes = _latent_sizes(model, tp) if model.mla else _grouped_sizes(model, tp)
+    parts = scenario.plan.head_parts(scenario.mesh.cp)
+    sizes = _latent_sizes(model, tp, parts) if model.mla else _grouped_sizes(model, tp, parts)
     vocab = 16 * tp
     if model.vocab is not None and model.vocab % tp:
         vocab += 1
@@ -80,22 +81,32 @@ def _shared_width(scenario: Scenario, expert_width: int) -> int | None:
     return shared * expert_width if scenario.plan.shared_routed else 4 * scenario.mesh.tp
 
 
-def _grouped_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
-    """Few heads that split over tp as the model's do, sharing K/V heads by as much up to 4."""
+def _grouped_sizes(model: ModelSpec, tp: int, parts: int) -> dict[str, Any]:
+    """Few heads that split over tp and ``parts`` as the model's do, sharing K/V heads by as much up to 4."""
     kv_heads = model.kv_heads or model.heads or 2 * tp
     share = min((model.heads or kv_heads) // kv_heads, 4)
-    kept = kv_heads if kv_heads < tp else tp * min(kv_heads // tp, 2)
-    heads = lcm(kept * share, tp)
+    each = kv_heads // tp
+    kept = tp * _kv_heads_each(each, parts) if each else kv_heads
+    heads = lcm(kept * share, tp * parts)
     value_width = HEAD_WIDTH if model.v_head_dim == model.head_dim else HEAD_WIDTH + 2
     widths = {"head_dim": HEAD_WIDTH, "v_head_dim": value_width, "hidden": heads * HEAD_WIDTH}
     return widths | {"heads": heads, "kv_heads": kept}
 
 
-def _latent_sizes(model: ModelSpec, tp: int) -> dict[str, Any]:
-    """Latents and heads of a small MLA; every TP rank gets two heads."""
+def _kv_heads_each(each: int, parts: int) -> int:
+    """K/V heads of a TP rank, few, and divided by ``parts`` (or dividing them) where ``each`` is."""
+    if parts > 1 and each % parts == 0:
+        return parts
+    few = min(each, 2)
+    return few if parts % few == 0 or parts == 1 else each
+
+
+def _latent_sizes(model: ModelSpec, tp: int, parts: int) -> dict[str, Any]:
+    """Latents and heads of a small MLA; every TP rank gets two heads, or as many as ``parts`` divide."""
+    heads = tp * lcm(2, parts)
     return {
-        "heads": 2 * tp,
-        "kv_heads": 2 * tp,
+        "heads": heads,
+        "kv_heads": heads,
         "hidden": 32,
         "kv_lora_rank": 8,
         "q_lora_rank": None if model.q_lora_rank is None else 12,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracer.proof.replay.sent import Move, Moves, Place
-from tracer.trip.hop import WEIGHT_KINDS, Hop, HopKind, Part
+from tracer.trip.hop import ONCE_A_LAYER, WEIGHT_KINDS, Hop, HopKind, Part
 from tracer.trip.itinerary import Rider, itinerary
 from tracer.trip.trip import iterate_hops
 
@@ -56,7 +56,7 @@ def compare_with_trips(run: Run) -> ReplayComparison:
             size = hop.bytes
             if hop.kind in WEIGHT_KINDS:
                 pulled += size
-            else:
+            elif hop.kind not in ONCE_A_LAYER:
                 total += size
             if hop.transfers:
                 moves = [(src, dst, bytes_, role) for src, dst, bytes_, _, role in hop.transfers]

@@ -55,7 +55,7 @@ def to_mermaid_sequence(trip: Trip) -> str:
 
 
 def _comment(trip: Trip) -> str:
-    return f"  %% {log_line(trip.log, trip.scenario.cluster.domain_word)}"
+    return f"  %% {log_line(trip.log, trip.scenario.cluster.domain_word, trip.scenario.plan.weights_word)}"
 
 
 def _within_limits(lines: list[str]) -> str:

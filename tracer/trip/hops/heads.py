@@ -81,6 +81,8 @@ def _linear_slice(each: LinearAttention, tp: int, parts: int) -> HeadSlice:
     """q, k and v of a CP rank's heads with their decays; a gated delta net's output gate too."""
     heads = each.value_heads // tp // parts
     values = heads * each.value_dim
+    if each.type is AttentionType.SHORT_CONV:
+        return HeadSlice(3 * values, 0, values)
     rows = 2 * _kv_heads(each.key_heads, tp, parts) * each.key_dim + values
     if each.type is AttentionType.GATED_DELTA_NET:
         rows += values + 2 * heads

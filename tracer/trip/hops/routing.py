@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracer.model.dtype import BYTES
-from tracer.trip.hop import Hop, HopKind, Role, Where
+from tracer.trip.hop import Hop, HopKind, Role, Transfer, Where
 from tracer.trip.hops.moves import make_hop, moe_sources, send
 from tracer.trip.hops.routes import dispatch_peers, expert_messages
 
@@ -48,11 +48,13 @@ def counts_gather(scenario: Scenario, where: Where) -> Hop:
 
 def probs_dispatch(scenario: Scenario, where: Where) -> Hop:
     """One probability beside each copy of the row that goes to an expert."""
-    size = BYTES[scenario.dtype.activations]
-    transfers = [
-        send(scenario, source, rank, size, Role.METADATA)
-        for source in moe_sources(scenario, where.home)
-        for _, rank in expert_messages(scenario, where, source)
-        if rank != source
-    ]
+    sources = moe_sources(scenario, where.home)
+    transfers = [each for source in sources for each in probs_from(scenario, where, source)]
     return make_hop(HopKind.PROBS_DISPATCH, where, transfers)
+
+
+def probs_from(scenario: Scenario, where: Where, source: int) -> list[Transfer]:
+    """The probabilities that one dispatching rank sends, in the order of the picks."""
+    size = BYTES[scenario.dtype.activations]
+    messages = expert_messages(scenario, where, source)
+    return [send(scenario, source, rank, size, Role.METADATA) for _, rank in messages if rank != source]

@@ -20,6 +20,7 @@ from tracer.proof.replay.layer.experts import (
 )
 from tracer.proof.replay.layer.gates import gate, source_rows
 from tracer.proof.replay.layer.moe_by_tokens import experts_by_tokens
+from tracer.proof.replay.layer.routing_counts import exchange_counts
 from tracer.proof.replay.layer.sharded_weights import gather_unit, note_gathers
 from tracer.proof.replay.layer.shards import expert_name
 from tracer.proof.replay.run import SUMS
@@ -125,11 +126,14 @@ def moe_block(run: Run, layer: int) -> None:
     plan = run.scenario.plan
     merged = plan.shared_tp is SharedTp.MERGED
     shared = run.scenario.model.shared_experts > 0 and not plan.shared_routed and not merged
-    if shared:
+    if shared and not plan.shared_overlap:
         shared_block(run, layer)
-        if not plan.shared_overlap:
-            sum_shared(run, layer)
+        sum_shared(run, layer)
     normed_rows(run, layer, "x")
+    if plan.routing_metadata:
+        exchange_counts(run, layer)
+    if shared and plan.shared_overlap:
+        shared_block(run, layer)
     BY_CONTRACT[Contract(run.scenario.plan.contract)](run, layer)
     if shared and plan.shared_overlap:
         sum_shared(run, layer)

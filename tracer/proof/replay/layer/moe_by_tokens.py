@@ -23,11 +23,13 @@ from tracer.trip.hop import HopKind, Part, Transfer, Where
 from tracer.trip.hops.ep import combine_to, dispatch_from
 from tracer.trip.hops.moves import tp_ranks
 from tracer.trip.hops.routes import expert_messages
+from tracer.trip.hops.routing import probs_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tracer.proof.replay.layer.maths import FloatArray
+    from tracer.proof.replay.layer.maths import FloatArray, IntArray
+    from tracer.proof.replay.layer.rows import Gates
     from tracer.proof.replay.machine import Gpu
     from tracer.proof.replay.run import Run
     from tracer.trip.itinerary import HopBuilder
@@ -51,10 +53,12 @@ def experts_by_tokens(run: Run, layer: int) -> None:
         _move_for_fault(run, layer, hops.all_gather, "x")
     copies = _load_copies(run, layer)
     _send(run, layer, HopKind.DISPATCH, "copies", copies, _plan_dispatch)
+    if run.scenario.plan.routing_metadata:
+        _send(run, layer, HopKind.PROBS_DISPATCH, "probs", copies, _plan_probabilities)
     _run_experts(run, layer, copies)
     _send(run, layer, HopKind.COMBINE, "result", copies, _plan_combine)
     _collect(run, layer)
-    run.drop(layer, "copies", "result")
+    run.drop(layer, "copies", "result", "probs")
     if gathers_first:
         _move_for_fault(run, layer, hops.reduce_scatter, "moe")
     run.hop(layer, Part.MOE, (HopKind.ALL_GATHER,), "moe")
@@ -74,6 +78,7 @@ def _load_copies(run: Run, layer: int) -> dict[int, list[Copy]]:
             gates.experts.tolist(),
             gates.weights.tolist(),
         )
+        _hold_probabilities(run, gpu, ids * world + gpu.rank, gates)
         for row, token, experts, weights in zip(*columns, strict=True):
             where = run.where(row, layer)
             by_expert = dict(zip(experts, weights, strict=True))
@@ -114,6 +119,21 @@ def _plan_combine(run: Run, copy: Copy) -> Iterator[tuple[Transfer, int]]:
     experts = [expert for expert, rank in messages if rank != copy.source]
     for transfer, expert in zip(transfers, experts, strict=True):
         yield transfer, copy.key * stride + 1 + expert
+
+
+def _hold_probabilities(run: Run, gpu: Gpu, keys: IntArray, gates: Gates) -> None:
+    """Each copy's gate weights as rows ``[messages, 1]``, keyed as the messages to its experts."""
+    if run.scenario.plan.routing_metadata:
+        messages = (keys[:, None] * _result_stride(run) + 1 + gates.experts).ravel()
+        run.put(gpu, "probs", messages, gates.weights.reshape(-1, 1))
+
+
+def _plan_probabilities(run: Run, copy: Copy) -> Iterator[tuple[Transfer, int]]:
+    """The gate weight of each message of a copy, beside its row."""
+    messages = expert_messages(run.scenario, copy.where, copy.source)
+    experts = [expert for expert, rank in messages if rank != copy.source]
+    for transfer, expert in zip(probs_from(run.scenario, copy.where, copy.source), experts, strict=True):
+        yield transfer, copy.key * _result_stride(run) + 1 + expert
 
 
 def _by_message(run: Run) -> bool:
@@ -163,7 +183,10 @@ def _assign(run: Run, layer: int, copies: dict[int, list[Copy]]) -> dict[int, Jo
         for expert, rank in expert_messages(run.scenario, copy.where, copy.source):
             result = copy.key * stride + (1 + expert if by_message else 0)
             run.stays[layer] = run.stays.get(layer, 0) + (rank == copy.source)
-            jobs.setdefault(rank, Jobs()).add(copy.key, expert, copy.weights[expert], result)
+            weight = copy.weights[expert]
+            if run.scenario.plan.routing_metadata:  # the one that arrived
+                weight = float(run.machine.gpus[rank].at("probs", np.array([result]))[0, 0])
+            jobs.setdefault(rank, Jobs()).add(copy.key, expert, weight, result)
     return jobs
 
 
