@@ -134,6 +134,7 @@ def control(browser: Browser, url: str) -> Ratio:
             pages.append(context.new_page())
             pages[-1].goto(url + address(gpus))
             pages[-1].wait_for_selector(MAP)
+            pages[-1].locator(".drawer summary").click()
         positions = [iter(range(1, 1 + ROUNDS)) for _ in pages]
 
         def turn(place: int) -> None:

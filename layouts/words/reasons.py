@@ -28,7 +28,7 @@ ROLES = {
     Role.OUTPUT: "outputs, max, sum",
     Role.STATE: "states",
     Role.WEIGHTS: "expert weights",
-    Role.METADATA: "counts and probabilities",
+    Role.METADATA: "routing metadata",
 }
 """What a move of several tokens carries, by role."""
 

@@ -78,13 +78,13 @@ test("a move whose end is not on the map has no route", () => {
 
 test("captions stand in gutters, over no box, no other caption and no word of the map", () => {
   const layout = mapOf(4, [0, 1]);
-  const moves = [move(11, 13), move(11, 3), move(3, 2, { phase: 1 })];
+  const moves = [move(11, 13), move(11, 3), move(3, 2, { phase: 1, role: "forward" })];
   const taken = [{ x: 12, y: 20, width: 120, height: 14 }];
   const found = captionsOf(moves, routesOf(moves, layout, 11), taken, { left: 2, right: 854 });
   assert.deepEqual(found.map((each) => each.text).sort(), [
     "InfiniBand · 8,192 B · 0.16 µs",
     "NVLink · 8,192 B · 0.16 µs",
-    "NVLink · 8,192 B · 0.16 µs",
+    "relayed over NVLink · 8,192 B · 0.16 µs",
   ]);
   found.forEach((caption, i) => {
     for (const box of [...layout.boxes.values(), ...taken, ...found.slice(i + 1)])

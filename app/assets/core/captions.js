@@ -6,6 +6,7 @@ const PILL = { letter: 6.5, padding: 18, height: 20, aside: 18 };
 const WIDE = 560;
 const STEP = 12;
 const OVER_LINK = 150;
+const MAX_TRIED = 6;
 const KB = 1e4;
 const UNITS = [
   ["GB", 1e9],
@@ -52,7 +53,7 @@ function groupsOf(moves, routes, wide) {
       tier: move.tier,
       phase: move.phase,
       at,
-      several: false,
+      members: [at],
       text: words(move, wide),
     }));
   }
@@ -66,9 +67,12 @@ function groupsOf(moves, routes, wide) {
   return joined.sort((a, b) => (a.tier > b.tier) - (a.tier < b.tier)).slice(0, MAX_CAPTIONS);
 }
 
+// A relay's second leg says that it is one.
+const BY_RELAY = { forward: "relayed over ", sum: "summed, over " };
+
 function words(move, wide) {
   const parts = [move.bytes_text, move.time];
-  return (wide ? [LINKS[move.tier], ...parts] : parts).join(" · ");
+  return (wide ? [(BY_RELAY[move.role] ?? "") + LINKS[move.tier], ...parts] : parts).join(" · ");
 }
 
 function trunk(members, moves, wide) {
@@ -76,36 +80,47 @@ function trunk(members, moves, wide) {
   const sum = members.reduce((total, at) => total + moves[at].bytes, 0);
   const same = members.every((at) => moves[at].bytes === first.bytes);
   const many = members.length === 1 ? words(first, wide) : sumText(members.length, first, same, sum);
-  const several = members.length > 1;
-  return { tier: first.tier, phase: first.phase, at: members[0], several, text: many };
+  return { tier: first.tier, phase: first.phase, at: members[0], members, text: many };
 }
 
 function sumText(count, first, same, sum) {
   return same ? `${count} × ${first.bytes_text} = ${bytesText(sum)}` : `${count} copies, ${bytesText(sum)}`;
 }
 
-// In the gutter of its link: right of its end, or the nearest free place along the gutter.
-function findPlace({ tier, phase, at, several, text }, routes, taken, bounds) {
-  const route = routes[at];
-  const { top, bottom } = route.gutter;
+// In the gutter of its link, or of one of several: right of the end, or the free place that is nearest.
+function findPlace(group, routes, taken, bounds) {
+  const { tier, phase, at, members, text } = group;
+  const several = members.length > 1;
   const width = PILL.letter * text.length + PILL.padding;
-  const size = { width, height: PILL.height };
-  if (bottom - top < PILL.height + 2 || width > bounds.right - bounds.left) return null;
-  const wanted = wantedX(route, several);
+  if (width > bounds.right - bounds.left) return null;
   let best = null;
-  for (const y of heights(route, top, bottom)) {
-    for (let x = bounds.left; x <= bounds.right - width; x += STEP) {
-      const box = { x, y, ...size };
-      const cost = Math.abs(x - wanted) + Math.abs(y + PILL.height / 2 - route.y) * 2 + crowding(box, routes);
-      if ((best && best.cost <= cost) || taken.some((other) => overlaps(box, other))) continue;
-      best = { ...box, cost };
-    }
+  for (const member of members.slice(0, MAX_TRIED)) {
+    best = nearest(routes[member], { width, several, taken, bounds, routes, best });
   }
   return best && { ...best, text, tier, phase, at, move: several ? null : at };
 }
 
+// The cheapest free place along a route's gutter, where it is better than `best`.
+function nearest(route, { width, several, taken, bounds, routes, best }) {
+  const { top, bottom } = route.gutter;
+  if (bottom - top < PILL.height + 2) return best;
+  const wanted = wantedX(route, several);
+  let found = best;
+  for (const y of heights(top, bottom)) {
+    for (let x = bounds.left; x <= bounds.right - width; x += STEP) {
+      const box = { x, y, width, height: PILL.height };
+      const far = Math.abs(x - wanted) + Math.abs(y + PILL.height / 2 - route.y) * 2;
+      if (found && found.cost <= far) continue;
+      const cost = far + crowding(box, routes);
+      if ((found && found.cost <= cost) || taken.some((other) => overlaps(box, other))) continue;
+      found = { ...box, cost };
+    }
+  }
+  return found;
+}
+
 // Places in a gutter from edge to edge.
-function heights(route, top, bottom) {
+function heights(top, bottom) {
   const room = bottom - top - PILL.height - 2;
   return [0, 0.25, 0.5, 0.75, 1].map((share) => top + 1 + room * share);
 }

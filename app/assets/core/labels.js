@@ -18,8 +18,8 @@ export function labelsOf(layout, lines, words) {
     ...railLabels(layout, lines),
     ...layout.bands.map((band) => bandLabel(layout, band, words)),
     ...layout.rows.flatMap((row) => rowLabels(layout, row, lines, words)),
-    ...(layout.totals ? heads(layout) : []),
-  ];
+    ...(layout.totals ? heads(layout, lines) : []),
+  ].filter((label) => label.text);
 }
 
 function railLabels({ left, pitch, width, columns, top, rows }, lines) {
@@ -79,9 +79,10 @@ function totalsOf({ right }, line, copies, y) {
   ].filter((each) => each.text);
 }
 
-function heads({ right, top }) {
+function heads({ right, top }, lines) {
+  const held = lines.some((line) => line.experts) ? "experts" : "";
   return [
-    { x: right + COUNT.inset, y: top + 13, text: "experts", look: "soft", anchor: "start" },
+    { x: right + COUNT.inset, y: top + 13, text: held, look: "soft", anchor: "start" },
     { x: right + 146, y: top + 13, text: "copies in", look: "soft", anchor: "end" },
   ];
 }

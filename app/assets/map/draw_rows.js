@@ -10,14 +10,15 @@ const TALL = 36;
 const CORNER = 8;
 
 // Draws a layout; `gpus` are the groups of open rows' GPUs by rank, `rows` the groups of rows that can be opened.
-export function drawGround(layout, lines, labels) {
+// Without `experts` the boxes have room for what stands in them.
+export function drawGround(layout, lines, labels, experts) {
   const gpus = new Map();
   const rows = new Map();
   const parts = [
     ...layout.bands.map((band) => bandRect(layout, band)),
     ...(layout.bands.length ? [] : layout.rows.map((row) => rowRect(layout, row))),
     ...railLines(layout),
-    ...layout.rows.map((row, at) => drawRow(layout, row, at, lines, gpus, rows)),
+    ...layout.rows.map((row, at) => drawRow(layout, row, at, { lines, gpus, rows, experts })),
     ...labels.map(drawLabel),
   ];
   return { parts: parts.filter(Boolean), gpus, rows };
@@ -48,12 +49,12 @@ function railLines({ rows, columns, left, pitch, width }) {
   return [makeSvg("path", { class: "rail-lines", d: d.join("") })];
 }
 
-function drawRow(layout, row, at, lines, gpus, rows) {
+function drawRow(layout, row, at, { lines, gpus, rows, experts }) {
   if (row.kind === "run") return drawRun(layout, row, at, lines, rows);
   const line = lines[row.lines[0]];
   if (row.kind === "closed") return drawClosed(layout, row, at, line, rows);
   const drawn = line.seats.map((seat) => {
-    const group = drawGpu(layout.boxes.get(seat.rank), seat);
+    const group = drawGpu(layout.boxes.get(seat.rank), experts ? seat : { ...seat, experts: "" });
     gpus.set(seat.rank, group);
     return group;
   });
@@ -78,7 +79,13 @@ function drawGpu(box, { rank, tint, experts }) {
       rx: Math.min(CORNER, box.height / 4),
     }),
     number
-      ? makeSvg("text", { class: "f-soft number", x: box.x + inset, y, "font-size": size, text: number })
+      ? makeSvg("text", {
+          class: "f-soft number",
+          x: box.x + inset,
+          y,
+          "font-size": size,
+          text: number + " ",
+        })
       : null,
     held
       ? makeSvg("text", {

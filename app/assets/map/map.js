@@ -182,7 +182,7 @@ function drawBase(map, ground) {
   const words = { domain: map.scene.domain_word, stages: map.scene.stages, copies: map.copies };
   const labels = labelsOf(map.layout, map.lines, words);
   const focused = map.base.contains(document.activeElement) ? map.entry : undefined;
-  const { parts, gpus, rows } = drawGround(map.layout, map.lines, labels);
+  const { parts, gpus, rows } = drawGround(map.layout, map.lines, labels, !map.scene.tokens);
   map.base.replaceChildren(...parts);
   Object.assign(map, { gpus, rowGroups: rows, labels: labels.map(boxOf) });
   map.named();

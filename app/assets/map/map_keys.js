@@ -52,7 +52,11 @@ function rowAt(event) {
 
 // Names for screen readers, each time the ground is drawn.
 function nameAll(map) {
-  for (const [rank, group] of map.gpus) name(group, "GPU " + rank);
+  // Who speaks to the page says what stands in the box.
+  for (const [rank, group] of map.gpus) {
+    const [, held] = group.querySelectorAll("text");
+    name(group, "GPU " + rank + (held ? " " + held.textContent : ""));
+  }
   for (const group of map.rowGroups.values()) name(group, "Open " + group.dataset.name);
   if (!map.gpus.has(map.entry)) map.entry = map.gpus.has(map.scene.home) ? map.scene.home : undefined;
   setEntry(map, map.entry ?? map.gpus.keys().next().value);

@@ -3,10 +3,12 @@
 import { isOnLink, keptAt, standing } from "../core/tokens.js";
 import { make, makeSvg } from "../shell/dom.js";
 
-// Where tags stand in a GPU's box, and the size of the box that they were counted for.
-const DOT = { top: 28, height: 16 };
-const BOX = { width: 76, height: 88 };
-const KEPT = { top: 48, height: 16 };
+// Where tags stand under a GPU's number, and the room that they were counted for.
+const DOT = { top: 0, height: 16 };
+const ROOM = { width: 76, height: 34 };
+const NUMBER = 21;
+const LOW = 40;
+const KEPT = { top: 18, height: 16 };
 const LETTER_WIDTH = 7;
 
 // All marks after a hop.
@@ -48,8 +50,7 @@ function inBoxes(map, tagsOf, at) {
   return [...tagsOf].flatMap(([rank, tags]) => {
     const box = map.layout.boxes.get(rank);
     if (!box || !tags.length) return [];
-    const scale = Math.min(1, box.width / BOX.width, box.height / BOX.height).toFixed(3);
-    const transform = `translate(${box.x.toFixed(1)} ${box.y.toFixed(1)}) scale(${scale})`;
+    const transform = placeIn(box);
     return [
       makeSvg(
         "g",
@@ -58,6 +59,14 @@ function inBoxes(map, tagsOf, at) {
       ),
     ];
   });
+}
+
+// Under the number, or in a low box beside it.
+function placeIn({ x, y, width, height }) {
+  const low = height < LOW;
+  const [left, top] = low ? [x + width * 0.4, y + 2] : [x, y + NUMBER];
+  const scale = Math.min(1, (x + width - left) / ROOM.width, (y + height - top - 2) / ROOM.height);
+  return `translate(${left.toFixed(1)} ${top.toFixed(1)}) scale(${scale.toFixed(3)})`;
 }
 
 function drawTag(map, x, y, height, { width, text, look, token }) {

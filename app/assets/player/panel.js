@@ -86,7 +86,8 @@ function transferTable(moves) {
     make("thead", {}, [make("tr", {}, heads)]),
     make("tbody", {}, rows),
   ]);
-  return make("div", { class: "table-frame" }, [table, extra.length ? showAll(extra, rows.length) : null]);
+  const frame = { class: "table-frame", tabindex: "0", role: "group", "aria-label": "Transfers" };
+  return make("div", frame, [table, extra.length ? showAll(extra, rows.length) : null]);
 }
 
 function showAll(hidden, count) {

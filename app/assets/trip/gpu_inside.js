@@ -32,7 +32,7 @@ function ownMoves(page, rank) {
   const bytes = all.reduce((sum, move) => sum + move.bytes, 0);
   const row = (name, what, size) =>
     make("tr", {}, [
-      make("th", { scope: "row", text: name }),
+      name ? make("th", { scope: "row", text: name }) : make("td", {}),
       what,
       make("td", { class: "number", text: size }),
     ]);
