@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.runs.made import DATA, FAULTED, Op, dump, write
-from tracer.runs.blame import Blame, blame
+from tracer.runs.blame import blame
 from tracer.runs.reading.files import read_run
 from tracer.runs.reading.flight_recorder import EntryReader, read_head
+from tracer.runs.waits import Blame
 
 PAIR = {"1": ("mesh_tp", [0, 1])}
 SUM = ("1", "all_reduce", [8, 64], [8, 64])

@@ -90,7 +90,7 @@ def test_a_recovered_scenario_matches_its_own_run(tmp_path: Path) -> None:
 def test_the_differences_as_markdown_and_json(tmp_path: Path) -> None:
     run(DATA / "megatron-b", "--to", tmp_path / "diff.md")
     text = (tmp_path / "diff.md").read_text()
-    assert "## Late" in text and "| extra | forward | all_reduce 16 Long | routing metadata" in text
+    assert "## Late" in text and "| same | forward | all_reduce 16 Long | counts_reduce of the moe" in text
     run(DATA / "megatron-b", "--to", tmp_path / "diff.json")
     check("run", json.loads((tmp_path / "diff.json").read_text()))
 

@@ -11,8 +11,10 @@ import pytest
 from tests.runs.made import DATA, Op, dump, write
 from tracer.errors import ConfigError
 from tracer.runs.against import against, against_scenario
-from tracer.runs.diff import DiffRow, PlannedOp, Status, align, planned_layer
+from tracer.runs.alignment import align
+from tracer.runs.diff import DiffRow, Status
 from tracer.runs.phases import Phase
+from tracer.runs.planned import PlannedOp, planned_layer
 from tracer.runs.reading.files import read_run
 from tracer.runs.reading.recording import OpKind
 from tracer.runs.report import RunReport, examine, examine_files, ops_of, run_problems
@@ -48,15 +50,18 @@ def test_every_operation_of_a_forward_layer_is_explained(report: RunReport) -> N
     assert [(status, kind) for status, kind, _ in told] == [
         (Status.DTYPE, OpKind.ALL_GATHER),
         (Status.SAME, OpKind.REDUCE_SCATTER),
-        (Status.EXTRA, OpKind.ALL_REDUCE),
-        (Status.EXTRA, OpKind.ALL_GATHER),
+        (Status.SAME, OpKind.ALL_REDUCE),
+        (Status.SAME, OpKind.ALL_GATHER),
         (Status.SAME, OpKind.ALL_GATHER),
         (Status.SAME, OpKind.ALL_TO_ALL),
-        (Status.EXTRA, OpKind.ALL_TO_ALL),
+        (Status.SAME, OpKind.ALL_TO_ALL),
         (Status.SAME, OpKind.ALL_TO_ALL),
         (Status.SAME, OpKind.REDUCE_SCATTER),
     ]
-    assert "FP8" in rows[0].why and all("routing metadata" in rows[place].why for place in (2, 3, 6))
+    assert "FP8" in rows[0].why
+    assert [row.planned.hop for row in (rows[2], rows[3], rows[6]) if row.planned is not None] == [
+        "counts_reduce", "counts_gather", "probs_dispatch",
+    ]  # fmt: skip
     assert all("shared_tp = own" in rows[place].why for place in (4, 8))
     assert not any(row.differs for row in rows)
     assert report.group_differences == ()
@@ -74,7 +79,7 @@ def test_what_lies_outside_the_layers_is_named(report: RunReport) -> None:
 
 
 def test_a_shared_expert_that_the_scenario_lacks_is_a_difference_with_its_flag(report: RunReport) -> None:
-    held = changed(report, mesh={"shared_tp": False})
+    held = changed(report, mesh={"shared_tp": "whole", "shared_overlap": False})
     extra = [row for row in layer(held) if row.differs]
     assert [row.recorded.kind for row in extra if row.recorded] == [OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER]
     assert all(row.fix is not None and "shared_tp = own" in row.fix for row in extra)
@@ -89,7 +94,22 @@ def test_other_bytes_dtypes_and_hops_are_told_apart(report: RunReport) -> None:
     assert any("token.prompt" in fix for status, fix in told(token={"prompt": 64}) if status == "bytes")
     assert ("dtype", "set dtype.dispatch = bf16") in told(dtype={"dispatch": "fp8"})
     assert "extra" in {status for status, _ in told(mesh={"sp": "off"})}
-    assert any("contract" in fix for _, fix in told(mesh={"contract": "ag_rs"}))
+    assert any("contract" in fix for _, fix in told(mesh={"contract": "ag_rs", "routing_metadata": False}))
+
+
+def test_a_scenario_without_routing_metadata_is_told_how_to_ask_for_it(report: RunReport) -> None:
+    rows = layer(changed(report, mesh={"routing_metadata": False}))
+    extra = [row for row in rows if row.status is Status.EXTRA]
+    assert [row.fix for row in extra] == ["set mesh.routing_metadata = true"] * 3
+    assert all(row.explained for row in extra)
+
+
+def test_one_dtype_of_gathers_cannot_tell_a_run_that_casts_some(report: RunReport) -> None:
+    rows = layer(changed(report, dtype={"tp_gather": "fp8"}))
+    assert rows[0].status is Status.SAME
+    mixed = [row for row in rows if row.status is Status.DTYPE]
+    assert [row.planned.part for row in mixed if row.planned] == [Part.SHARED]
+    assert "casts only some" in mixed[0].why and not mixed[0].differs
 
 
 def planned(*kinds: OpKind) -> list[PlannedOp]:

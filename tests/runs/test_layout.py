@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,3 +172,43 @@ def test_nodes_come_from_hosts() -> None:
 def test_operations_of_a_recording_are_kept_as_they_were() -> None:
     run = read_run([DATA / "gloo-whole"])
     assert all(isinstance(op, Op) for record in run.ranks.values() for op in record.ops)
+
+
+def test_a_shared_expert_before_the_router_makes_the_pairs_even(tmp_path: Path) -> None:
+    """Gather and sum of attention, of the shared expert, then counts, dispatch and combine; two layers."""
+    from tests.runs.made import Op as Made
+    from tests.runs.made import dump, write
+    from tracer.runs.diff import Status
+    from tracer.runs.report import examine_files
+
+    groups = {"1": ("mesh_tp", [0, 1]), "2": ("mesh_ep", [0, 1])}
+    gather: Made = ("1", "_all_gather_base", [8, 64], [16, 64])
+    total: Made = ("1", "_reduce_scatter_base", [16, 64], [8, 64])
+    rows: Made = ("2", "all_to_all", [8, 64], [8, 64])
+    counts: Made = ("2", "_all_gather_base", [4], [8])
+
+    def layer(pairs: int) -> list[Made]:
+        return [*[gather, total] * pairs, counts, rows, rows]
+
+    def examined(name: str, *pairs: int) -> Any:
+        ops = [
+            (op, {"input_dtypes": ["Long"]} if op is counts else {}) for each in pairs for op in layer(each)
+        ]
+        return examine_files([write(tmp_path / name, {rank: dump(groups, ops, {}) for rank in (0, 1)})])
+
+    with_shared = examined("shared", 2, 2)
+    shapes = with_shared.layout.shapes
+    assert (shapes.shared_expert, shapes.shared_overlap, shapes.routing_metadata) == (True, False, True)
+    assert to_scenario(with_shared.layout)[0].plan.shared_tp == "own"
+    told = [(row.planned.hop, row.planned.part) for row in with_shared.diff if row.status is Status.SAME]
+    assert told[2:4] == [("all_gather", "shared_expert"), ("reduce_scatter", "shared_expert")]
+    for pairs in ((1, 1), (1, 3), (2, 1)):  # attention alone; a dense layer between; one before the first
+        assert not examined(f"without{pairs}", *pairs).layout.shapes.shared_expert
+
+
+@pytest.mark.parametrize(("name", "chunks"), [("megatron-a", 4), ("megatron-b", 1)])
+def test_virtual_stages_are_written_into_the_scenario(name: str, chunks: int) -> None:
+    layout = recover(read_run([DATA / name]))
+    scenario = to_scenario(layout)[0]
+    assert scenario.plan.chunks == chunks
+    assert BareScenario.from_dict(scenario.to_dict()).plan.chunks == chunks

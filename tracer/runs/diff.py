@@ -1,8 +1,6 @@
 """The recorded operations of a layer beside those of a trip: same, missing, extra, or with other sizes.
 
-The two rows are aligned as sequences (Needleman and Wunsch, J. Mol. Biol. 48, 1970): an operation that one
-side lacks shifts nothing. What is left over on both sides and agrees in kind and group is the same
-operation in another place. Each row says which rule or flag explains it.
+The two rows are aligned as sequences (``alignment``); each line says which rule or flag explains it.
 """
 
 from __future__ import annotations
@@ -11,21 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tracer.mesh.axes import Axis
+from tracer.runs.alignment import align, axis_of, fits, moved, same_dtype
 from tracer.runs.phases import WORDS, Classified, ForwardLayer, Phase
+from tracer.runs.planned import PlannedOp
 from tracer.runs.reading.dtypes import is_fp8, ours
 from tracer.runs.reading.recording import Op, OpKind
-from tracer.runs.shapes import Families, is_routing_counts
-from tracer.trip.hop import Hop, HopKind, Part
-from tracer.trip.trip import iterate_hops
-
-if TYPE_CHECKING:
-    from tracer.scenario.scenario import Scenario
-
-MAX_HOPS = 4096
-_WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
+from tracer.runs.reasons import why_extra, why_missing
+from tracer.runs.shapes import Families
+from tracer.trip.hop import ONCE_A_LAYER, HopKind, Part
 
 
 class Status(StrEnum):
@@ -41,26 +34,6 @@ class Status(StrEnum):
 
 
 DIFFERENT = (Status.MISSING, Status.EXTRA, Status.BYTES, Status.DTYPE, Status.GROUP)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOp:
-    """An operation that a trip's hop stands for, on one rank.
-
-    ``elements`` are the larger side's, None where they depend on the routing or on other ranks.
-    """
-
-    kind: OpKind
-    axis: str
-    part: Part
-    hop: str
-    dtype: str
-    elements: int | None
-
-    @property
-    def bytes(self) -> int | None:
-        """Bytes of the larger side."""
-        return None if self.elements is None else self.elements * _WIDTH[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,59 +81,6 @@ class DiffRow:
         }  # fmt: skip
 
 
-def planned_layer(scenario: Scenario) -> list[PlannedOp]:
-    """Operations of the scenario's first layer with experts, or of its first layer where none has any.
-
-    Raises:
-        ConfigError: when the scenario lacks what a trip needs.
-    """
-    model = scenario.model
-    layer = next((n for n in range(1, model.layers + 1) if model.is_moe(n)), 1)
-    found: list[PlannedOp] = []
-    for count, hop in enumerate(iterate_hops(scenario)):
-        if hop.layer == layer and hop.part is not Part.PIPELINE and hop.part is not Part.HEAD:
-            found += _planned(scenario, hop)
-        if hop.layer > layer or count > MAX_HOPS:
-            break
-    return found
-
-
-def _planned(scenario: Scenario, hop: Hop) -> list[PlannedOp]:
-    """The collective behind a hop; its elements follow from the rows of one rank."""
-    axis = hop.axis or ""
-    hidden = scenario.model.hidden or 0
-    tp = scenario.mesh.tp
-    split = scenario.plan.sp != "off"
-    rows = scenario.decode_landing.rows_per_rank if scenario.decodes else scenario.landing.tokens_per_rank
-    whole = rows * tp * hidden
-    kinds = {
-        HopKind.ALL_GATHER: (OpKind.ALL_GATHER, whole),
-        HopKind.REDUCE_SCATTER: (OpKind.REDUCE_SCATTER, whole),
-        HopKind.ALL_REDUCE: (OpKind.ALL_REDUCE, whole),
-        HopKind.KV_EXCHANGE: (
-            OpKind.ALL_GATHER if scenario.plan.kv_exchange == "all_gather" else OpKind.SEND, None,
-        ),
-    }  # fmt: skip
-    gathers = scenario.plan.contract == "ag_rs"
-    sent = (rows if split else rows * tp) * hidden
-    group = scenario.mesh.dispatch_size
-    copies = (scenario.model.top_k or 1) + len(scenario.always_picked)
-    exchange = sent * group if gathers else sent * copies
-    kinds[HopKind.DISPATCH] = (OpKind.ALL_GATHER if gathers else OpKind.ALL_TO_ALL, exchange)
-    kinds[HopKind.COMBINE] = (OpKind.REDUCE_SCATTER if gathers else OpKind.ALL_TO_ALL, exchange)
-    if hop.kind not in kinds:
-        return []
-    kind, elements = kinds[hop.kind]
-    dtypes = scenario.dtype
-    dtype = {
-        HopKind.DISPATCH: dtypes.dispatch,
-        HopKind.COMBINE: dtypes.combine,
-        HopKind.KV_EXCHANGE: dtypes.kv,
-        HopKind.ALL_GATHER: dtypes.gathered if scenario.plan.sp == "megatron" else dtypes.activations,
-    }
-    return [PlannedOp(kind, axis, hop.part, str(hop.kind), dtype.get(hop.kind, dtypes.activations), elements)]
-
-
 def compare_layers(
     layers: Sequence[ForwardLayer], planned: Sequence[PlannedOp], families: Families
 ) -> list[DiffRow]:
@@ -204,7 +124,7 @@ def _aligned(
     first, last = _matched(pairs)
     # A recording that opens behind the attention cannot hold its operations at another place.
     gone = {n for n, op in enumerate(planned) if op.part is Part.ATTENTION and _is_cut(layer, n, first, last)}
-    pairs = _moved(pairs, layer.ops, planned, families, gone)
+    pairs = moved(pairs, layer.ops, planned, families, gone)
     first, last = _matched(pairs)
     rows: list[tuple[int | None, DiffRow]] = []
     cut: set[int] = set()
@@ -229,112 +149,28 @@ def _is_cut(layer: ForwardLayer, place: int, first: int, last: int) -> bool:
     return (layer.starts_cut and place < first) or (layer.ends_cut and place > last)
 
 
-def align(
-    recorded: Sequence[Op], planned: Sequence[PlannedOp], families: Families
-) -> list[tuple[int | None, int | None]]:
-    """Pairs of places, in order, with the greatest total of :func:`_likeness` less 1 for each gap."""
-    gap = -1
-    height, width = len(recorded) + 1, len(planned) + 1
-    table = [[0] * width for _ in range(height)]
-    for i in range(height):
-        for j in range(width):
-            if i and j:
-                match = table[i - 1][j - 1] + _likeness(recorded[i - 1], planned[j - 1], families)
-                table[i][j] = max(match, table[i - 1][j] + gap, table[i][j - 1] + gap)
-            else:
-                table[i][j] = gap * (i + j)
-    pairs: list[tuple[int | None, int | None]] = []
-    i, j = height - 1, width - 1
-    while i or j:
-        if (
-            i
-            and j
-            and table[i][j] == table[i - 1][j - 1] + _likeness(recorded[i - 1], planned[j - 1], families)
-        ):
-            i, j = i - 1, j - 1
-            pairs.append((i, j))
-        elif i and table[i][j] == table[i - 1][j] + gap:
-            i -= 1
-            pairs.append((i, None))
-        else:
-            j -= 1
-            pairs.append((None, j))
-    return pairs[::-1]
-
-
-def _likeness(op: Op, planned: PlannedOp, families: Families) -> int:
-    """How well two operations fit: 6 alike, 4 in other bytes or dtype, 2 on another group, below −2 never."""
-    if op.kind is not planned.kind or is_routing_counts(op, families) or _is_narrow_exchange(op):
-        return -9
-    if axis_of(op, families) != planned.axis:
-        return 1
-    return 4 + (_fits(op, planned)) + (ours(op.dtype) == planned.dtype)
-
-
-def axis_of(op: Op, families: Families) -> str:
-    """The axis of the rules that a recorded group stands for."""
-    family = families.of(op.group) or ""
-    return {"tp-cp": "tp", "etp-ep": "ep", "etp": "ep", "dp-cp": "cp"}.get(family, family)
-
-
-def _fits(op: Op, planned: PlannedOp) -> bool:
-    """Whether elements agree; an all-to-all's on the side that routing does not vary."""
-    if planned.elements is None:
-        return True
-    if op.kind is OpKind.ALL_TO_ALL:
-        return planned.elements in (op.in_elements, op.out_elements)
-    return planned.elements == max(op.in_elements, op.out_elements)
-
-
-def _is_narrow_exchange(op: Op) -> bool:
-    return op.kind is OpKind.ALL_TO_ALL and all(len(shape) < 2 for shape in op.in_shapes)
-
-
-def _moved(
-    pairs: list[tuple[int | None, int | None]],
-    recorded: Sequence[Op],
-    planned: Sequence[PlannedOp],
-    families: Families,
-    gone: set[int],
-) -> list[tuple[int | None, int | None]]:
-    """Pair what is left over on both sides and fits: the same operation, issued at another moment."""
-    for position, (here, there) in enumerate(pairs):
-        if here is None or there is not None:
-            continue
-        fits = [
-            (abs(other - position), other)
-            for other, (lacking, place) in enumerate(pairs)
-            if lacking is None
-            and place is not None
-            and place not in gone
-            and _likeness(recorded[here], planned[place], families) >= 4
-        ]
-        if fits:
-            nearest = min(fits)[1]
-            pairs[position] = (here, pairs[nearest][1])
-            pairs[nearest] = (None, None)
-    return [pair for pair in pairs if pair != (None, None)]
-
-
 def _row(op: Op | None, planned: PlannedOp | None, families: Families, rank: int) -> DiffRow:
     """One line, with the rule or flag that explains it."""
     if op is None:
         assert planned is not None
-        why, fix = _why_missing(planned)
-        return DiffRow(Status.MISSING, Phase.FORWARD, None, planned, why, fix, rank=rank)
+        why, fix = why_missing(planned)
+        return DiffRow(Status.MISSING, Phase.FORWARD, None, planned, why, fix, planned.is_metadata, rank)
     if planned is None:
-        why, fix, explained = _why_extra(op, families)
+        why, fix, explained = why_extra(op, families)
         return DiffRow(Status.EXTRA, Phase.FORWARD, op, None, why, fix, explained, rank)
     part = planned.part.replace("_", " ")
     if axis_of(op, families) != planned.axis:
         why = f"the {part} runs it on {op.group}, the trip on {planned.axis}"
         return DiffRow(Status.GROUP, Phase.FORWARD, op, planned, why, "compare the groups first", rank=rank)
-    if not _fits(op, planned):
+    if not fits(op, planned):
         most = max(op.in_elements, op.out_elements)
         why = f"{most:,} elements, and the trip's prompt gives {planned.elements:,}"
         fix = "set token.prompt to the run's micro-batch, and model.hidden and model.top_k to the run's"
+        if planned.hop in ONCE_A_LAYER:
+            why = f"counts of {most:,} experts, and the trip's model and groups give {planned.elements:,}"
+            fix = "set model.experts, and mesh.ep and mesh.etp, to the run's"
         return DiffRow(Status.BYTES, Phase.FORWARD, op, planned, why, fix, rank=rank)
-    if ours(op.dtype) != planned.dtype:
+    if not same_dtype(op, planned):
         return _other_dtype(op, planned, part, rank)
     how = " sliced over TP (shared_tp = own)" if planned.part is Part.SHARED else ""
     return DiffRow(Status.SAME, Phase.FORWARD, op, planned, f"{planned.hop} of the {part}{how}", rank=rank)
@@ -348,60 +184,20 @@ def _other_dtype(op: Op, planned: PlannedOp, part: str, rank: int) -> DiffRow:
         )
         fix = "set dtype.tp_gather = fp8" if planned.hop == HopKind.ALL_GATHER else None
         return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, fix, True, rank)
+    if planned.is_metadata:
+        why = f"{planned.hop} of the {part} carries {op.dtype}: the router's own dtype, which no key tells"
+        return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, None, True, rank)
+    if planned.hop == HopKind.ALL_GATHER and planned.dtype == "fp8":
+        why = (
+            f"{planned.hop} of the {part} carries {op.dtype}: dtype.tp_gather is for all of a layer, "
+            "and this run casts only some to FP8"
+        )
+        return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, None, True, rank)
     table = {HopKind.DISPATCH: "dispatch", HopKind.COMBINE: "combine", HopKind.KV_EXCHANGE: "kv"}
     key = table.get(HopKind(planned.hop), "activations")
     fix = f"set dtype.{key} = {ours(op.dtype)}" if ours(op.dtype) else None
     why = f"{planned.hop} of the {part} carries {op.dtype}, the trip {planned.dtype}"
     return DiffRow(Status.DTYPE, Phase.FORWARD, op, planned, why, fix, rank=rank)
-
-
-def _why_missing(planned: PlannedOp) -> tuple[str, str | None]:
-    part = planned.part.replace("_", " ")
-    if planned.part is Part.SHARED:
-        return "the trip slices the shared expert over tp; this run does not", "set mesh.shared_tp = whole"
-    if planned.part is Part.MOE:
-        return (
-            f"the trip has a {planned.hop} of experts; this run moves their rows otherwise",
-            "set mesh.contract to what the run does (ag_rs gathers all rows, tp sums partial ones)",
-        )
-    if planned.axis == Axis.TP:
-        return (
-            f"the trip has a {planned.hop} of the {part} on tp; this run does not",
-            "set mesh.sp or mesh.dense_tp",
-        )
-    return f"the trip has a {planned.hop} of the {part}; this run does not", None
-
-
-def _why_extra(op: Op, families: Families) -> tuple[str, str | None, bool]:
-    """Why, what to set, and whether trips leave it out on purpose."""
-    if is_routing_counts(op, families):
-        return (
-            "routing metadata: how many rows each expert gets; trips do not count ids and counts",
-            None,
-            True,
-        )
-    if _is_narrow_exchange(op):
-        return (
-            "routing metadata: the gates' probabilities travel beside their rows; trips do not count them",
-            None,
-            True,
-        )
-    axis = axis_of(op, families)
-    if axis == Axis.TP and op.kind in (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER):
-        return (
-            "an all-gather and a reduce-scatter on tp in a MoE layer: a shared expert sliced over TP",
-            "set model.shared_experts = 1 and mesh.shared_tp = own",
-            False,
-        )
-    if axis == Axis.TP and op.kind is OpKind.ALL_REDUCE:
-        return (
-            "a sum on tp that the trip lacks: partial sums of a shared or dense part",
-            "set mesh.shared_tp or mesh.dense_tp",
-            False,
-        )
-    if axis == Axis.EP:
-        return "rows move between expert ranks in a way that the trip lacks", "set mesh.contract", False
-    return f"the trip has no {op.kind} on {op.group}", None, False
 
 
 def outside_rows(classified: Iterable[tuple[int, Sequence[Op], Classified]]) -> list[DiffRow]:

@@ -65,6 +65,8 @@ class RecoveredLayout:
             "top_k": shapes.top_k,
             "sequence_parallel": shapes.sequence_parallel,
             "shared_expert": shapes.shared_expert,
+            "shared_overlap": shapes.shared_overlap,
+            "routing_metadata": shapes.routing_metadata,
             "fp8_gather": shapes.fp8_gather,
             "row_dtype": shapes.row_dtype,
             "dispatch_dtype": shapes.dispatch_dtype,

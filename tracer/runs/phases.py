@@ -14,7 +14,7 @@ from enum import StrEnum
 from tracer.runs.families import WEIGHTS, WORLD
 from tracer.runs.reading.dtypes import is_integer
 from tracer.runs.reading.recording import Op, OpKind
-from tracer.runs.shapes import ROWS_KINDS, Families, is_routing_counts, rows_of
+from tracer.runs.shapes import ROWS_KINDS, Families, Shapes, is_routing_counts, rows_of
 
 
 class Phase(StrEnum):
@@ -65,8 +65,9 @@ class Classified:
     layers: tuple[ForwardLayer, ...]
 
 
-def classify(rank: int, ops: Sequence[Op], families: Families, hidden: int | None) -> Classified:
+def classify(rank: int, ops: Sequence[Op], families: Families, shapes: Shapes) -> Classified:
     """Phases of one rank's operations, in their order."""
+    hidden = shapes.hidden
     phases = [_fixed(op, families, hidden) for op in ops]
     layers: list[ForwardLayer] = []
     start = 0
@@ -77,7 +78,7 @@ def classify(rank: int, ops: Sequence[Op], families: Families, hidden: int | Non
         end = start
         while end < len(ops) and phases[end] is None:
             end += 1
-        found = _segment(rank, ops, families, hidden, range(start, end))
+        found = _segment(ops, families, shapes, range(start, end))
         for span in found:
             for place in span:
                 phases[place] = Phase.FORWARD
@@ -155,10 +156,10 @@ def _fixed(op: Op, families: Families, hidden: int | None) -> Phase | None:
     return None
 
 
-def _segment(
-    rank: int, ops: Sequence[Op], families: Families, hidden: int | None, places: range
-) -> list[list[int]]:
+def _segment(ops: Sequence[Op], families: Families, shapes: Shapes, places: range) -> list[list[int]]:
     """Spans of forward layers with experts inside a stretch without a boundary."""
+    hidden = shapes.hidden
+    pairs = 2 if shapes.shared_expert and not shapes.shared_overlap else 1
     spans: list[list[int]] = []
     place = places.start
     while place < places.stop:
@@ -166,19 +167,32 @@ def _segment(
         if not is_routing_counts(ops[place], families) and not opens_inside:
             place += 1
             continue
-        span = [] if opens_inside else _attention_before(ops, families, hidden, place, places.start, spans)
+        span = (
+            []
+            if opens_inside
+            else _before_block(
+                ops, families, hidden, range(spans[-1][-1] + 1 if spans else places.start, place), pairs
+            )
+        )
         after = _block_end(ops, families, hidden, range(place, places.stop))
         spans.append([*span, *range(place, after)])
         place = after
     return spans
 
 
-def _attention_before(
-    ops: Sequence[Op], families: Families, hidden: int | None, place: int, first: int, spans: list[list[int]]
+def _before_block(
+    ops: Sequence[Op], families: Families, hidden: int | None, places: range, pairs: int
 ) -> list[int]:
-    """Places of the attention's operations right before a block: gather and sum over TP, or a sum; CP's."""
-    taken = spans[-1][-1] + 1 if spans else first
-    begin = place
+    """Places right before a block: ``pairs`` of gather and sum over TP, or sums alone, and CP's exchanges."""
+    begin = places.stop
+    for _ in range(pairs):
+        begin = _pair_before(ops, families, hidden, range(places.start, begin))
+    return list(range(begin, places.stop))
+
+
+def _pair_before(ops: Sequence[Op], families: Families, hidden: int | None, places: range) -> int:
+    """Where a gather and a sum over TP begin that end a stretch."""
+    taken, begin = places.start, places.stop
     while begin > taken and families.of(ops[begin - 1].group) == "cp":
         begin -= 1
     if begin > taken and _tp_rows(ops[begin - 1], families, hidden, OpKind.REDUCE_SCATTER, OpKind.ALL_REDUCE):
@@ -191,7 +205,7 @@ def _attention_before(
             and _tp_rows(ops[begin - 1], families, hidden, OpKind.ALL_GATHER)
         ):
             begin -= 1
-    return list(range(begin, place))
+    return begin
 
 
 def _tp_rows(op: Op, families: Families, hidden: int | None, *kinds: OpKind) -> bool:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
-from tracer.runs.blame import Blame, blame
-from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows, planned_layer
+from tracer.runs.blame import blame
+from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows
 from tracer.runs.groups import Expected, GroupDifference, differing_groups, of_mesh
 from tracer.runs.layout import AXES, RecoveredLayout, recover
 from tracer.runs.phases import Classified, classify
+from tracer.runs.planned import planned_layer
 from tracer.runs.reading.files import read_run
 from tracer.runs.reading.recording import Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
 from tracer.runs.sizes import Bandwidth, Imbalance, Step, bandwidths, imbalances, steps
+from tracer.runs.waits import Blame
 from tracer.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def examine(recording: Recording, against: Against | None = None) -> RunReport:
         groups = tuple(differing_groups(recording, layout, expected, unnamed=against is not None))
     culprits = blame(recording)
     sample = _sample(recording)
-    classified = {r.rank: classify(r.rank, r.ops, layout.families, layout.shapes.hidden) for r in sample}
+    classified = {r.rank: classify(r.rank, r.ops, layout.families, layout.shapes) for r in sample}
     diff, why_not = _diff(sample, classified, layout, scenario)
     shapes = layout.shapes
     warnings += why_not + list(layout.notes) + culprits.warnings + _missing(recording)
@@ -138,8 +140,6 @@ def _reference(
             [f"no scenario can be made: {error}"],
         )
     notes = [f"assumed, because no recording holds it: {', '.join(assumed)}"] if assumed else []
-    if layout.chunks is None or layout.chunks > 1:
-        notes.append("virtual stages are not written into the scenario: it sends once between stages")
     return scenario, of_mesh(scenario.mesh), notes
 
 

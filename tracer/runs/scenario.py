@@ -58,8 +58,11 @@ def _plan(layout: RecoveredLayout) -> dict[str, Any]:
         plan["contract"] = "ag_rs"
     elif shapes.experts and layout.sizes["ep"] * layout.sizes["etp"] > 1:
         plan["dispatch"] = "low_latency"  # one copy of a row for each of its experts, as an all-to-all sends
+        plan["routing_metadata"] = shapes.routing_metadata
     if shapes.shared_expert:
-        plan["shared_tp"] = True
+        plan |= {"shared_tp": "own", "shared_overlap": shapes.shared_overlap}
+    if layout.chunks is not None and layout.chunks > 1:
+        plan |= {"chunks": layout.chunks, "chunk_order": "interleaved"}
     return plan
 
 

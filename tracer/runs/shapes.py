@@ -25,7 +25,9 @@ class Shapes:
     """Sizes read from shapes; None (or False) where no operation tells.
 
     ``rows`` are rows of hidden size on one rank outside attention; ``gather_dtype`` is the dtype of rows
-    gathered over TP in the forward pass, ``row_dtype`` that of rows elsewhere.
+    gathered over TP in the forward pass, ``row_dtype`` that of rows elsewhere. ``shared_overlap`` says that a
+    shared expert's own gather and sum lie around the dispatch, not before the router; ``routing_metadata``
+    that counts are exchanged before rows.
     """
 
     hidden: int | None = None
@@ -37,6 +39,8 @@ class Shapes:
     fp8_gather: bool = False
     dispatch_dtype: str | None = None
     shared_expert: bool = False
+    shared_overlap: bool = False
+    routing_metadata: bool = False
     vocab_parallel: bool = False
     gathers_tokens: bool = False
 
@@ -61,6 +65,7 @@ def read_shapes(ranks: Iterable[Sequence[Op]], families: Families) -> Shapes:
     tp_rows = [op for op in ops if _is_rows(op, hidden) and families.of(op.group) in ("tp", "tp-cp")]
     gathers = [op for op in ops if _is_rows(op, hidden) and families.of(op.group) in ("ep", "etp-ep", "dp")]
     kinds = {op.kind for op in tp_rows}
+    overlap = any(_has_overlapped_shared(each, families, hidden) for each in lists)
     split = bool(kinds & {OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER})
     dtypes = Counter(
         word for op in ops if _is_rows(op, hidden) and (word := ours(op.dtype)) not in (None, "fp8")
@@ -74,7 +79,9 @@ def read_shapes(ranks: Iterable[Sequence[Op]], families: Families) -> Shapes:
         row_dtype=dtypes.most_common(1)[0][0] if dtypes else None,
         fp8_gather=any(op.kind is OpKind.ALL_GATHER and is_fp8(op.dtype) for op in tp_rows),
         dispatch_dtype=_most(ours(op.dtype) for op in exchanges),
-        shared_expert=any(_has_shared(each, families, hidden) for each in lists),
+        shared_expert=overlap or any(_has_shared_before(each, families, hidden) for each in lists),
+        shared_overlap=overlap,
+        routing_metadata=bool(exchanges) and any(is_routing_counts(op, families) for op in ops),
         vocab_parallel=any(_has_vocab_sum(each, families, hidden) for each in lists),
         gathers_tokens=not exchanges and any(op.kind is OpKind.ALL_GATHER and not is_integer(op.dtype)
                                              for op in gathers if families.of(op.group) != "dp"),
@@ -160,7 +167,7 @@ def is_routing_counts(op: Op, families: Families) -> bool:
     )
 
 
-def _has_shared(ops: list[Op], families: Families, hidden: int) -> bool:
+def _has_overlapped_shared(ops: list[Op], families: Families, hidden: int) -> bool:
     """Rows gathered over TP between the exchange of counts and the dispatch: a shared expert's own gather."""
     after_counts = False
     for op in ops:
@@ -175,6 +182,31 @@ def _has_shared(ops: list[Op], families: Families, hidden: int) -> bool:
             and _is_rows(op, hidden)
         ):
             return True
+    return False
+
+
+def _has_shared_before(ops: list[Op], families: Families, hidden: int) -> bool:
+    """An even number of gathers and sums over TP between two blocks of experts.
+
+    Attention takes one pair, a dense layer between takes two; a shared expert makes the number even.
+    """
+    exchanges, pairs, is_open = 0, -1, False
+    for op in ops:
+        if is_routing_counts(op, families):
+            if pairs > 0 and pairs % 2 == 0 and not is_open:
+                return True
+            exchanges, pairs = 0, -1
+        elif op.kind is OpKind.ALL_TO_ALL:
+            exchanges += _is_rows(op, hidden)
+            pairs, is_open = (0 if exchanges == 2 else -1), False
+        elif families.of(op.group) != "cp":
+            gather = _is_rows(op, hidden) and families.of(op.group) == "tp" and op.kind
+            if gather is OpKind.ALL_GATHER and not is_open:
+                is_open = True
+            elif gather is OpKind.REDUCE_SCATTER and is_open:
+                pairs, is_open = pairs + (pairs >= 0), False
+            else:
+                pairs, exchanges, is_open = -1, 3, False
     return False
 
 
