@@ -15,6 +15,7 @@ from pathlib import Path
 
 PACKAGES = ("tracer", "layouts", "app")
 ORDER = (
+    ("data",),
     ("errors",),
     ("display",),
     ("mesh",),

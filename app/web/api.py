@@ -7,7 +7,6 @@ folder of static files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,23 +16,12 @@ from urllib.parse import parse_qsl
 
 from app.pages import PAGES, Builder, Payload
 from app.query.address import bare_scenario_of
-from app.query.refusal import refusal
+from app.web.answers import Answer, as_json, error_payload
+from app.web.export_api import export_answer
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-
-JSON = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What comes back: a status of HTTP, the type of what is in it, and the bytes; ``name`` of a download."""
-
-    status: int
-    kind: str
-    body: bytes
-    name: str = ""
 
 
 def answer(path: str, query: str, body: bytes | None = None) -> Answer:
@@ -44,8 +32,6 @@ def answer(path: str, query: str, body: bytes | None = None) -> Answer:
     """
     asked = read_query(query)
     if path.startswith(EXPORT):
-        from app.web.export_api import export_answer
-
         return export_answer(path.removeprefix(EXPORT), asked)
     name = path.removeprefix(API) if path.startswith(API) else ""
     try:
@@ -68,17 +54,6 @@ def read_query(query: str) -> dict[str, str]:
     for key, value in parse_qsl(query, keep_blank_values=True, errors="replace"):
         found.setdefault(key, value)
     return found
-
-
-def as_json(payload: Payload, status: int = HTTPStatus.OK) -> Answer:
-    """An answer of JSON, in the same bytes wherever it is written."""
-    text = json.dumps(payload, separators=(",", ":")) + "\n"
-    return Answer(int(status), JSON, text.encode("ascii"))
-
-
-def error_payload(error: ConfigError) -> Payload:
-    """An error as its parts, and as the sentence that joins them."""
-    return {"error": refusal(error)}
 
 
 def failure_payload(status: int, path: str) -> Payload:

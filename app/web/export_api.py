@@ -7,7 +7,7 @@ from pathlib import Path
 from app.exports.formats import format_of
 from app.exports.stamp import stamped
 from app.query.trips import trips_of
-from app.web.api import Answer, as_json, error_payload
+from app.web.answers import Answer, as_json, error_payload
 from tracer.errors import ConfigError
 
 TYPES = {

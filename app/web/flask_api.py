@@ -10,7 +10,8 @@ import flask
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.vendor import register_vendor
-from app.web.api import API, BUILDERS, EXPORT, SENT, Answer, Sent, answer, failure_payload
+from app.web.answers import Answer
+from app.web.api import API, BUILDERS, EXPORT, SENT, Sent, answer, failure_payload
 
 MAX_BODY_BYTES = 17 << 20
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dash import ClientsideFunction, DiskcacheManager, Input, Output, html
 
-from app.web.api import error_payload
+from app.web.answers import error_payload
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:

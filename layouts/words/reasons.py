@@ -28,7 +28,7 @@ ROLES = {
     Role.OUTPUT: "outputs, max, sum",
     Role.STATE: "states",
     Role.WEIGHTS: "expert weights",
-    Role.METADATA: "routing metadata",
+    Role.METADATA: "counts and probabilities",
 }
 """What a move of several tokens carries, by role."""
 
