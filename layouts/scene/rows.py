@@ -58,7 +58,7 @@ def _domains(scenario: Scenario, listed: list[int]) -> Iterator[Domain]:
 def _domain(scenario: Scenario, domain: int) -> Domain:
     cluster, mesh = scenario.cluster, scenario.mesh
     seats, held = [], set[int]()
-    for place in range(cluster.gpus_per_nvlink_domain):
+    for place in _places(scenario, domain):
         rank = cluster.rank_at(domain, place)
         if rank is None:
             continue
@@ -66,6 +66,18 @@ def _domain(scenario: Scenario, domain: int) -> Domain:
         seats.append(Seat(rank, place, stage, tint_of(scenario, rank), expert_label(scenario, rank)))
         held |= _experts_of(scenario, rank, stage)
     return Domain(domain, 1, tuple(seats), _experts_text(held))
+
+
+def _places(scenario: Scenario, domain: int) -> Iterable[int]:
+    """Places of a domain where a rank may sit, ascending: a domain may have many more than ranks."""
+    cluster, world = scenario.cluster, scenario.mesh.world_size
+    size = cluster.gpus_per_nvlink_domain
+    if cluster.placement is None:
+        return range(min(size, world - domain * size))
+    if size <= world:
+        return range(size)
+    here = (rank for rank in range(world) if cluster.nvlink_domain_of(rank) == domain)
+    return sorted(cluster.index_in_nvlink_domain(rank) for rank in here)
 
 
 def _experts_of(scenario: Scenario, rank: int, stage: int) -> set[int]:
