@@ -70,7 +70,7 @@ def run_decode(
     between chunks of different stages, and from the last chunk back to the first.
 
     >>> run_decode(2, 2, 3, 1.0).seconds_per_token, run_decode((0, 1, 1, 0), 2, 9, 1.0).seconds_per_token
-    (2.0, 4.0)
+    (2.0, 6.0)
 
     Raises:
         ConfigError: for counts below 1, chunks without a stage, or a time that is not above 0 (sending:
