@@ -19,7 +19,7 @@ from tracer import Scenario, load_scenario, take_trip
 
 def saved(page: Page, name: str) -> bytes:
     """The file of a name in the export menu."""
-    menu = page.locator("details.menu")
+    menu = page.locator("details.downloads")
     if menu.get_attribute("open") is None:
         menu.locator("summary").click()
     with page.expect_download() as found:
@@ -41,7 +41,7 @@ def test_a_page_of_figures_is_saved_as_it_is_seen(guarded: Page, explorer_url: s
     assert whole["blocks"] == json.loads(json.dumps(BUILDERS["time"](query)["blocks"]))
     rows = table_of(saved(guarded, "six-cuts-time-stragglers.csv"))
     assert rows[1:] == cells(guarded, "Stragglers")
-    name = "six-cuts-time-the-pipeline-a-row-a-stage"
+    name = "six-cuts-time-the-pipeline-a-row-per-stage"
     picture = ElementTree.fromstring(saved(guarded, name + ".svg"))
     assert "stage 1" in "".join(picture.itertext())
     with Image.open(io.BytesIO(saved(guarded, name + ".png"))) as image:
