@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from app.reports.model import model_report
-from layouts.pictures.model_svg import MAX_ROWS, PER_ROW, model_svg, short_count
+from layouts.pictures.model_svg import MAX_ROWS, PER_ROW, model_svg
+from tracer.display import format_count
 from tracer.errors import ConfigError
-from tracer.memory.anatomy import anatomy
+from tracer.memory.anatomy import Anatomy, anatomy
 from tracer.model.configs.presets import model_preset_names, read_model_preset
 from tracer.model.spec import ModelSpec
 
@@ -31,14 +32,14 @@ def test_every_shipped_model_has_a_cell_per_layer_and_half(name: str) -> None:
     assert sorted(drawn) == sorted([*above, *below, *_legend_letters(found)])
     assert sum(int(text.split(": ")[-1].split()[0]) for text in legend) == 2 * found.spec.layers
     for part in found.count.parts:
-        assert f"{short_count(part.total)} / {short_count(part.active)}" in words
+        assert f"{format_count(part.total)} / {format_count(part.active)}" in words
 
 
-def _legend_letters(found: object) -> list[str]:
+def _legend_letters(found: Anatomy) -> list[str]:
     halves = set()
-    above, below = found.letters()  # type: ignore[attr-defined]
+    above, below = found.letters()
     for index in range(len(above)):
-        first, second = found.spec.kind_of(index + 1).title.split(" + ", 1)  # type: ignore[attr-defined]
+        first, second = found.spec.kind_of(index + 1).title.split(" + ", 1)
         halves |= {("above", above[index], first), ("below", below[index], second)}
     return [letter for _, letter, _ in halves]
 

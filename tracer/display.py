@@ -45,6 +45,19 @@ def format_bytes(size: float) -> str:
     return f"{whole:,} B"
 
 
+def format_count(number: int) -> str:
+    """A count in thousands, millions, billions or trillions, three digits or more.
+
+    >>> format_count(671_026_404_352), format_count(1_006_592), format_count(512)
+    ('671 B', '1.01 M', '512')
+    """
+    for size, letter in ((10**12, " T"), (10**9, " B"), (10**6, " M"), (10**3, " k")):
+        if number >= size:
+            value = number / size
+            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}{letter}"
+    return str(number)
+
+
 def format_seconds(seconds: float) -> str:
     """Seconds in the unit that leaves one to three digits before the point.
 

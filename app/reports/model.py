@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.query.address import scenario_of
 from app.reports.blocks import Block, choice_control, counts, heading, note, picture, table
-from layouts.pictures.model_svg import model_svg, short_count
-from tracer.display import format_bytes
+from layouts.pictures.model_svg import model_svg
+from tracer.display import format_bytes, format_count
 from tracer.errors import word_of
 from tracer.memory.anatomy import CONTEXTS, Anatomy, anatomy
 from tracer.memory.kv_bytes import sequence_bytes
@@ -52,8 +52,8 @@ def _anatomy(query: Mapping[str, str]) -> Anatomy:
 def _headline(found: Anatomy) -> list[Block]:
     count = found.count
     sums = [
-        ("parameters", short_count(count.total)),
-        ("used by one token", short_count(count.active)),
+        ("parameters", format_count(count.total)),
+        ("used by one token", format_count(count.active)),
         ("weights in store", format_bytes(count.weight_bytes)),
         (f"K/V of one token, {found.kv}", format_bytes(found.kv_bytes_per_token)),
         ("states per sequence", format_bytes(found.state_bytes_per_sequence)),

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SeatRow:
-    """A GPU in its NVLink domain, see :class:`layouts.scene.scene.Seat`."""
-
-    rank: int
-    place: int
-    stage: int
-    tint: int
-    experts: str
-
-
-@dataclass(frozen=True, slots=True)
 class MoveRow:
     """A transfer of a hop, see :class:`layouts.scene.scene.Move`.
 

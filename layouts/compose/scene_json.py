@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from layouts.compose.multi_token_json import several_hops, several_to_dict
-from layouts.compose.player_rows import CounterRow, DotRow, MoveRow, SeatRow, columns
+from layouts.compose.player_rows import CounterRow, DotRow, MoveRow, columns
 from layouts.scene.labels import time_text
-from layouts.scene.scene import Domain, HopScene, Marks, Move, Question, Scene, Words
+from layouts.scene.scene import Domain, HopScene, Marks, Move, Question, Scene, Seat, Words
 from tracer.display import format_bytes, running_sums
 
 SCHEMA = 3
@@ -48,12 +48,11 @@ def scene_to_dict(scene: Scene) -> dict[str, Any]:
 
 def _domain(domain: Domain) -> dict[str, Any]:
     """Domains that no token touches have no seats."""
-    seats = [SeatRow(s.rank, s.place, s.stage, s.tint, s.experts) for s in domain.seats]
     return {
         "first": domain.first,
         "count": domain.count,
         "experts": domain.experts,
-        "seats": columns(SeatRow, seats),
+        "seats": columns(Seat, domain.seats),
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layouts.scene.grid import TINTS
 from layouts.svg.map import document
 from layouts.svg.pen import Pen
+from tracer.display import format_count
 
 if TYPE_CHECKING:
     from tracer.memory.anatomy import Anatomy
@@ -35,7 +36,7 @@ def model_svg(found: Anatomy, theme: str = "auto") -> str:
     bars_top = TOP + strip_height + LINE * len(words) + 34
     count = found.count
     height = bars_top + LINE * (len(count.parts) + 1) + MARGIN
-    total, active = short_count(count.total), short_count(count.active)
+    total, active = format_count(count.total), format_count(count.active)
     told = f"{len(above)} layers, {total} parameters, {active} used by a token"
     body = "".join(
         (
@@ -120,7 +121,7 @@ def _bars(found: Anatomy, top: float, pen: Pen) -> Iterator[str]:
     yield pen.text(figures, top, "all / per token", "soft", 12, anchor="end")
     for index, part in enumerate(parts):
         y = top + LINE * (index + 1)
-        both = f"{short_count(part.total)} / {short_count(part.active)}"
+        both = f"{format_count(part.total)} / {format_count(part.active)}"
         yield pen.text(MARGIN, y, str(part.part), "ink", 13)
         yield pen.text(figures, y, both, "ink", 13, anchor="end")
         yield _bar(left, y - 11, room * part.total / most, pen.both("tint0", "edge"))
@@ -129,16 +130,3 @@ def _bars(found: Anatomy, top: float, pen: Pen) -> Iterator[str]:
 
 def _bar(x: float, y: float, width: float, look: str) -> str:
     return f'<rect x="{x:g}" y="{y:g}" width="{max(width, 1):.1f}" height="13" {look}/>'
-
-
-def short_count(number: int) -> str:
-    """A count in thousands, millions, billions or trillions, three digits or more.
-
-    >>> short_count(671_026_404_352), short_count(1_006_592), short_count(512)
-    ('671 B', '1.01 M', '512')
-    """
-    for size, letter in ((10**12, " T"), (10**9, " B"), (10**6, " M"), (10**3, " k")):
-        if number >= size:
-            value = number / size
-            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}{letter}"
-    return str(number)

@@ -48,6 +48,23 @@ class Replication:
         by_layer = {str(layer): row.tolist() for layer, row in zip(layers, self.slots, strict=True)}
         return {"kind": "table", "slots": self.slots[0].tolist(), "slots_by_layer": by_layer}
 
+    def to_dict(self, layers: Sequence[int]) -> dict[str, Any]:
+        """JSON values; ``placement`` is what a scenario file takes."""
+        return {
+            "policy": self.policy,
+            "placement": self.placement(layers),
+            "replicas": self.replicas.tolist(),
+        }
+
+
+def one_more_slots(experts: int, ep: int) -> int:
+    """Slots that give every EP rank one more than its experts need.
+
+    >>> one_more_slots(256, 32)
+    288
+    """
+    return (-(-experts // ep) + 1) * ep
+
 
 def check_slots(slots: int, layers: int) -> None:
     """Refuse more slots than are packed in a moment.

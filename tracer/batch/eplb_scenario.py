@@ -45,9 +45,7 @@ class Rebalanced:
         """JSON values; ``placement`` is what a scenario file takes."""
         return {
             "schema": SCHEMA,
-            "policy": self.replication.policy,
-            "placement": self.replication.placement(self.before.layers),
-            "replicas": self.replication.replicas.tolist(),
+            **self.replication.to_dict(self.before.layers),
             "planned_gpu_load": self.replication.gpu_load.tolist(),
             "planned": {
                 "gpu_imbalance": float(self.replication.balance().mean()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -279,7 +280,7 @@ def _type_of(table: str, key: str, path: str) -> tuple[str, object]:
         for each in fields(owner):
             if each.name == key:
                 default = None if each.default is MISSING else each.default
-                return _type_words(get_type_hints(owner)[key]), _plain(default)
+                return _type_words(_hints(owner)[key]), _plain(default)
     raise LookupError(path)
 
 
@@ -315,6 +316,11 @@ def default_text(default: object) -> str:
     if isinstance(default, float):
         return f"{default:g}"
     return f'"{default}"' if isinstance(default, str) else str(default)
+
+
+@cache
+def _hints(owner: type) -> dict[str, Any]:
+    return get_type_hints(owner)
 
 
 def _plain(default: object) -> object:

@@ -60,17 +60,18 @@ def mixer_name(kind: LayerKind) -> str:
     return word if isinstance(attention, LinearAttention | Mamba2) else f"{word} attention"
 
 
-def mixer_matrices(kind: LayerKind, hidden: int) -> list[WeightMatrix]:
-    """The matrices of a layer's mixer, an indexer's among them; convolutions and tables apart."""
+def mixer_projections(kind: LayerKind, hidden: int) -> tuple[list[WeightMatrix], list[WeightMatrix]]:
+    """The matrices of a layer's mixer before its core, an indexer's among them, and those after it.
+
+    Convolutions and tables are apart.
+    """
     bare = replace(kind, feed_forward=None, extras=())
-    found = layer_matrices(bare, hidden)
     skip = ("conv", "compress_positions")
-    return [each for each in found if each.part in _MIXER_PARTS and each.name not in skip]
-
-
-def is_output(matrix: WeightMatrix) -> bool:
-    """Whether a matrix of a mixer reads the heads' outputs."""
-    return matrix.name in _OUTPUTS
+    found = [
+        each for each in layer_matrices(bare, hidden) if each.part in _MIXER_PARTS and each.name not in skip
+    ]
+    before = [each for each in found if each.name not in _OUTPUTS]
+    return before, [each for each in found if each.name in _OUTPUTS]
 
 
 def mixer_operators(
@@ -80,9 +81,7 @@ def mixer_operators(
     if kind.attention is None:
         return ()
     hidden, name = spec.need("hidden", _WHY), mixer_name(kind)
-    matrices = mixer_matrices(kind, hidden)
-    inner = [each for each in matrices if not is_output(each)]
-    outer = [each for each in matrices if is_output(each)]
+    inner, outer = mixer_projections(kind, hidden)
     return (
         _projections(f"{name} projections", spec, kind, batch, tp, inner, unstated),
         core_operator(kind, batch, tp, f"{name} core"),

@@ -31,6 +31,7 @@ from tracer.trip.hops.heads import head_slice
 from tracer.trip.hops.state import state_bytes
 from tracer.trip.kinds import (
     Meeting,
+    attention_at,
     distinct_layers,
     has_kv,
     head_parts_at,
@@ -41,7 +42,7 @@ from tracer.trip.kinds import (
 )
 
 if TYPE_CHECKING:
-    from tracer.model.layers import LayerKind
+    from tracer.model.layers import Attention, LayerKind
     from tracer.scenario.scenario import Scenario
 
 
@@ -144,10 +145,10 @@ def _token_kv(scenario: Scenario, kind: LayerKind | None) -> tuple[float, float,
 
 def _state_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> AxisTraffic:
     """States that are handed on: after each piece of a prompt; in decode with each new token."""
-    mesh, kind = scenario.mesh, kind_at(scenario.model, layers[0])
+    mesh = scenario.mesh
     cp, size = mesh.cp, state_bytes(scenario, layers[0])
     weights = _weights(scenario, layers)
-    values = _state_values(kind) / mesh.tp
+    values = _state_values(attention_at(scenario.model, layers[0])) / mesh.tp
     if scenario.decodes:
         sends: float = tokens / cp
         share = crossing_share(scenario, (Axis.CP,), weights, ring=True)
@@ -172,9 +173,8 @@ def _state_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> Axi
     )
 
 
-def _state_values(kind: LayerKind | None) -> int:
+def _state_values(attention: Attention | None) -> int:
     """Elements of a state with its convolution's last inputs."""
-    attention = None if kind is None else kind.attention
     if isinstance(attention, LinearAttention | Mamba2):
         return attention.state_values + attention.conv_values
     return 0
@@ -219,7 +219,7 @@ def _heads_lines(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> li
 def _scattered(scenario: Scenario, layer: int, of: str) -> str:
     """What a CP rank's heads are made of, as a formula."""
     model = scenario.model
-    attention = getattr(kind_at(model, layer), "attention", None)
+    attention = attention_at(model, layer)
     if state_layer(model, layer) is not None:
         return f"projections/{of}"
     mla = isinstance(attention, LatentAttention) if attention is not None else model.mla

@@ -18,7 +18,7 @@ from tracer.scenario.plan import DecodeAttention, KvExchange, StateExchange, Win
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tracer.model.layers import LayerKind
+    from tracer.model.layers import Attention, LayerKind
     from tracer.model.spec import ModelSpec
     from tracer.scenario.scenario import Scenario
 
@@ -42,6 +42,12 @@ def kind_at(model: ModelSpec, layer: int) -> LayerKind | None:
     return model.layer_kinds[layer - 1] if model.layer_kinds else None
 
 
+def attention_at(model: ModelSpec, layer: int) -> Attention | None:
+    """What mixes a layer's tokens; None where the layers are alike, or nothing does."""
+    kind = kind_at(model, layer)
+    return None if kind is None else kind.attention
+
+
 def mixes_tokens(model: ModelSpec, layer: int) -> bool:
     """Whether a layer has attention, or a mixer in its place."""
     kind = kind_at(model, layer)
@@ -62,8 +68,7 @@ def reads_kv(model: ModelSpec, layer: int) -> bool:
 
 def state_layer(model: ModelSpec, layer: int) -> LinearAttention | Mamba2 | None:
     """The mixer of a layer that keeps a state in place of K/V."""
-    kind = kind_at(model, layer)
-    attention = None if kind is None else kind.attention
+    attention = attention_at(model, layer)
     return attention if isinstance(attention, LinearAttention | Mamba2) else None
 
 
@@ -118,8 +123,7 @@ def query_values(model: ModelSpec, layer: int) -> int | None:
     With an indexer its queries and their weights are among them. None where the layers are alike, or the
     layer has no query.
     """
-    kind = kind_at(model, layer)
-    attention = None if kind is None else kind.attention
+    attention = attention_at(model, layer)
     if isinstance(attention, HeadAttention | CompressedAttention):
         return attention.heads * attention.head_dim + index_query_values(attention)
     if isinstance(attention, LatentAttention):
@@ -137,8 +141,7 @@ def index_query_values(attention: HeadAttention | LatentAttention | CompressedAt
 
 def output_width(model: ModelSpec, layer: int) -> tuple[int, int] | None:
     """(heads, width of a head's output) of a layer; None where the layers are alike, or it has no K/V."""
-    kind = kind_at(model, layer)
-    attention = None if kind is None else kind.attention
+    attention = attention_at(model, layer)
     if isinstance(attention, HeadAttention):
         return attention.heads, attention.v_head_dim
     if isinstance(attention, CompressedAttention):

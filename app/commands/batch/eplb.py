@@ -40,10 +40,11 @@ def eplb_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
       tokentrip eplb deepseek-v3-prefill-ep32 --slots 288 --tokens 4096
       tokentrip eplb deepseek-v3-prefill-ep32 --counts logical_count.npy
     """
+    from tracer.batch.eplb import one_more_slots
     from tracer.batch.eplb_scenario import rebalanced
 
-    ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
-    slots = options["slots"] or (-(-experts // ep) + 1) * ep
+    experts = scenario.model.need("experts", "balance experts")
+    slots = options["slots"] or one_more_slots(experts, scenario.mesh.ep)
     if options["counts"] is not None:
         _by_counts(scenario, options, slots, as_json=as_json)
         return

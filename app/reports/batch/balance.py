@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from app.reports.blocks import Block, alert, chart, heading, note, table
 from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS
+from tracer.batch.eplb import one_more_slots
 from tracer.batch.eplb_scenario import rebalanced
 from tracer.display import format_bytes
 from tracer.errors import ConfigError
@@ -24,17 +25,24 @@ def balance_blocks(
     scenario: Scenario, picks: PickSource, slots: int | None, progress: Progress | None = None
 ) -> list[Block]:
     """Loads before and after balancing, once slots are given: the batch is counted twice more."""
-    ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
+    title = balance_title(scenario, slots, "balance this batch")
     if slots is None:
-        one_more = (-(-experts // ep) + 1) * ep
-        hint = f"Give expert slots above to balance this batch, such as {one_more:,}: one more a GPU."
-        return [heading("EPLB: replicate and pack experts by load"), note(hint)]
-    title = heading(f"EPLB: {slots:,} slots for {experts:,} experts")
+        return title
     try:
         found = rebalanced(scenario, picks, slots=slots, progress=progress and _later(progress))
     except ConfigError as error:
-        return [title, alert(error)]
-    return [title, *_compared(found)]
+        return [*title, alert(error)]
+    return [*title, *_compared(found)]
+
+
+def balance_title(scenario: Scenario, slots: int | None, what: str) -> list[Block]:
+    """The heading of a balance; without slots it also says how many would do ``what``."""
+    experts = scenario.model.need("experts", "balance experts")
+    if slots is not None:
+        return [heading(f"EPLB: {slots:,} slots for {experts:,} experts")]
+    enough = one_more_slots(experts, scenario.mesh.ep)
+    hint = f"Give expert slots above to {what}, such as {enough:,}: one more per GPU."
+    return [heading("EPLB: replicate and pack experts by load"), note(hint)]
 
 
 def _later(progress: Progress) -> Progress:

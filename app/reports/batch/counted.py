@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.reports.batch.balance import balance_title
 from app.reports.batch.picks import MAX_BYTES
 from app.reports.blocks import Block, alert, chart, counts, heading, note, table
 from layouts.charts.bars import Series, columns_figure
@@ -61,18 +62,15 @@ def _sums(found: LoadCensus) -> list[tuple[str, str]]:
 
 
 def _balanced(scenario: Scenario, found: LoadCensus, slots: int | None) -> list[Block]:
-    ep, experts = scenario.mesh.ep, scenario.model.need("experts", "balance experts")
+    title = balance_title(scenario, slots, "balance by these counts")
     if slots is None:
-        one_more = (-(-experts // ep) + 1) * ep
-        hint = f"Give expert slots above to balance by these counts, such as {one_more:,}: one more per GPU."
-        return [heading("EPLB: replicate and pack experts by load"), note(hint)]
-    title = heading(f"EPLB: {slots:,} slots for {experts:,} experts")
+        return title
     try:
         after = rebalanced_counts(scenario, found.counts, slots=slots).after
     except ConfigError as error:
-        return [title, alert(error)]
+        return [*title, alert(error)]
     rows = [
         [name, f"{each.imbalance.mean():.4f}", f"{each.imbalance.max():.4f}"]
         for name, each in (("before", found), ("after", after))
     ]
-    return [title, table("EPLB before and after", ("", "busiest GPU over the mean", "worst layer"), rows)]
+    return [*title, table("EPLB before and after", ("", "busiest GPU over the mean", "worst layer"), rows)]

@@ -64,10 +64,7 @@ def holds_counts(path: Readable, scenario: Scenario) -> bool:
 
 def _from_keys(value: dict[Any, Any], scenario: Scenario, name: str) -> ExpertCounts:
     slot_experts = next((_array(value[key]) for key in MAPS if key in value), None)
-    for key in LOGICAL:
-        if key in value:
-            return ExpertCounts.of(scenario, _array(value[key]), slot_experts)
-    for key in PHYSICAL:
+    for key in (*LOGICAL, *PHYSICAL):
         if key in value:
             return ExpertCounts.of(scenario, _array(value[key]), slot_experts)
     if counts_key(value) is not None and "records" in value:

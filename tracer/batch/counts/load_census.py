@@ -108,9 +108,7 @@ class CountsRebalanced:
         """JSON values; ``placement`` is what a scenario file takes."""
         return {
             "schema": SCHEMA,
-            "policy": self.replication.policy,
-            "placement": self.replication.placement(self.before.counts.layers),
-            "replicas": self.replication.replicas.tolist(),
+            **self.replication.to_dict(self.before.counts.layers),
             "before": load_report(self.before),
             "after": load_report(self.after),
         }

@@ -38,6 +38,8 @@ def recipe_settings(name: str) -> Mapping[str, object]:
     >>> recipe_settings("llama3_8b_pretrain_config")["model.context_parallel_size"]
     2
     """
+    if not name.endswith("_config"):
+        return {}
     found: Mapping[str, object] = _recipes()["recipes"].get(name, {})
     return {
         f"model.{_RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"

@@ -164,38 +164,36 @@ def _groups(settings: Settings, dense: RankGrid, expert: RankGrid) -> dict[str, 
 def _hybrid_groups(dense: RankGrid) -> dict[str, AxisGroups]:
     """Runs of a DP x CP group, one set of groups for each power of two from 2 and below its size.
 
-    Source: ``create_hybrid_dp_cp_groups`` of Megatron's ``parallel_state.py``. A run that ends inside the
-    slower axis's next place has no axes, and is left out.
+    Source: ``create_hybrid_dp_cp_groups`` of Megatron's ``parallel_state.py``.
     """
-    fast, slow = ("cp", "dp") if _before(dense, "cp", "dp") else ("dp", "cp")
-    inner, outer = dense.size_of(fast), dense.size_of(slow)
     found: dict[str, AxisGroups] = {}
-    for power in range(1, (inner * outer).bit_length() - 1):
-        run = 1 << power
-        name = f"hybrid_dp_cp_{run}"
-        if inner % run == 0:
-            split = _split(dense, fast, {fast: run, "rest": inner // run})
-            found[name] = AxisGroups(split, (fast,))
-        elif run % inner == 0 and outer % (run // inner) == 0:
-            split = _split(dense, slow, {slow: run // inner, "rest": outer * inner // run})
-            found[name] = _walk(split, "dp-cp")
+    for power in range(1, (dense.size_of("cp") * dense.size_of("dp")).bit_length() - 1):
+        runs = _runs(dense, 1 << power)
+        if runs is not None:
+            found[f"hybrid_dp_cp_{1 << power}"] = runs[0]
     return found
 
 
 def _optimizer_groups(dense: RankGrid, instances: int) -> dict[str, AxisGroups]:
-    """The DP x CP group in ``instances`` equal runs of its ascending ranks, where cp is the faster axis.
+    """The DP x CP group in ``instances`` equal runs of its ascending ranks."""
+    runs = _runs(dense, dense.size_of("cp") * dense.size_of("dp") // instances)
+    return {} if runs is None else {"intra_dp_cp": runs[0], "inter_dp_cp": runs[1]}
 
-    A run is whole CP groups, or a part of one; a run that ends inside the next CP group has no axes.
+
+def _runs(dense: RankGrid, run: int) -> tuple[AxisGroups, AxisGroups] | None:
+    """Runs of ``run`` ascending ranks of each DP x CP group, and across them the ranks of one place in a run.
+
+    A run is whole groups of the faster axis, or a part of one; None for one that ends inside the next.
     """
-    cp, dp = dense.size_of("cp"), dense.size_of("dp")
-    run = cp * dp // instances
-    if run % cp == 0:
-        split = _split(dense, "dp", {"dp": run // cp, "instances": instances})
-        return {"intra_dp_cp": _walk(split, "dp-cp"), "inter_dp_cp": AxisGroups(split, ("instances",))}
-    if cp % run == 0:
-        split = _split(dense, "cp", {"cp": run, "instances": cp // run})
-        return {"intra_dp_cp": AxisGroups(split, ("cp",)), "inter_dp_cp": _walk(split, "instances-dp")}
-    return {}
+    fast, slow = ("cp", "dp") if _before(dense, "cp", "dp") else ("dp", "cp")
+    inner, outer = dense.size_of(fast), dense.size_of(slow)
+    if run % inner == 0 and outer % (run // inner) == 0:
+        split = _split(dense, slow, {slow: run // inner, "rest": inner * outer // run})
+        return _walk(split, "dp-cp"), AxisGroups(split, ("rest",))
+    if inner % run == 0:
+        split = _split(dense, fast, {fast: run, "rest": inner // run})
+        return AxisGroups(split, (fast,)), _walk(split, f"rest-{slow}")
+    return None
 
 
 def _walk(grid: RankGrid, names: str) -> AxisGroups:

@@ -20,7 +20,7 @@ from tracer.timing import estimate
 from tracer.timing.calibration.answer import one_after_the_other
 from tracer.timing.calibration.attention import DEEPSEEK, DSA_MODELS
 from tracer.timing.calibration.formats import KernelDtype
-from tracer.timing.kind_work import is_output, mixer_matrices
+from tracer.timing.kind_work import mixer_projections
 from tracer.timing.measured.compute import (
     Slice,
     at_best,
@@ -62,9 +62,7 @@ def measured_mixer(
 
         return LayerTime((at_best(joined(work.mixer), gpu, whole),))
     projections, core, output = work.mixer
-    matrices = mixer_matrices(work.kind, model.need("hidden", "time attention"))
-    inner = [each for each in matrices if not is_output(each)]
-    outer = [each for each in matrices if is_output(each)]
+    inner, outer = mixer_projections(work.kind, model.need("hidden", "time attention"))
     return LayerTime(
         (
             at_best(projections, gpu, lambda: projection_gemms(gpu, rows, inner, tp, stored)),
