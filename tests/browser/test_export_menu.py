@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from app.exports.formats import FORMATS, MULTI_TOKEN
+from tests.browser.downloads import saved_file
 from tracer import load_scenario, take_trip
 from tracer.trip.trips import take_trips
 
@@ -27,10 +28,8 @@ def open_menu(page: Page, url: str, query: str) -> None:
 
 
 def saved(page: Page, ending: str) -> Path:
-    with page.expect_download() as found:
-        page.locator(".menu-list").get_by_role("link", name=ending.removeprefix("."), exact=True).click()
-    assert found.value.suggested_filename == f"six-cuts-trip{ending}"
-    return Path(found.value.path())
+    link = page.locator(".menu-list").get_by_role("link", name=ending.removeprefix("."), exact=True)
+    return saved_file(page, link, f"six-cuts-trip{ending}")
 
 
 def text_of(page: Page, ending: str) -> str:

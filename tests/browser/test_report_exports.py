@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 
 from app.exports.formats import FORMATS
 from app.web.api import BUILDERS
+from tests.browser.downloads import saved_file
 from tests.browser.test_report_pages import cells, expect_drawn, open_page
 from tracer import Scenario, load_scenario, take_trip
 
@@ -22,10 +23,7 @@ def saved(page: Page, name: str) -> bytes:
     menu = page.locator("details.downloads")
     if menu.get_attribute("open") is None:
         menu.locator("summary").click()
-    with page.expect_download() as found:
-        menu.get_by_role("button", name=name, exact=True).click()
-    assert found.value.suggested_filename == name
-    return found.value.path().read_bytes()
+    return saved_file(page, menu.get_by_role("button", name=name, exact=True), name).read_bytes()
 
 
 def table_of(content: bytes) -> list[list[str]]:
