@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracer.errors import ConfigError, nearest, whole_number, word_of
 from tracer.mesh.cluster import Cluster, Link
@@ -72,8 +71,7 @@ PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """What tables say: the deployment, a bare one where they have no model, and the question."""
 
     deployment: BareDeployment

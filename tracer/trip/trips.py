@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tracer.display import Shown, Writers
 from tracer.errors import ConfigError
@@ -25,16 +25,14 @@ MAX_TOGETHER = 1 << 20
 TokenName = int | tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(NamedTuple):
     """A GPU on which several tokens are in one and the same hop; ``tokens`` are indices into the trips."""
 
     gpu: int
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A hop of the itinerary with every token that takes it: (token index, its hop) pairs."""
 
     hops: tuple[tuple[int, Hop], ...]
