@@ -17,7 +17,11 @@ import flask
 from dash import html
 
 from app.pages import PAGES, Page, page_at
+from app.web.api import EXPORT
 from app.web.bundle import Bundle
+from app.web.embed import VARIABLE as EMBED
+from app.web.embed import register_embed
+from app.web.export_api import CARD
 from app.web.flask_api import register_api
 from app.web.jobs import VARIABLE, job_manager, job_panel, register_jobs
 from app.web.security import add_headers
@@ -53,21 +57,39 @@ class Explorer(dash.Dash):
         page = page_at(flask.request.path)
         parts["title"] = page.title if page else "No such page · tokentrip"
         parts["scripts"] = UNUSED.sub("", parts["scripts"])
+        parts["metas"] += preview(page) if page else ""
         text: str = super().interpolate_index(**parts)  # type: ignore[no-untyped-call]
         return text.replace("<html", f"<html{page_data(page)}", 1) if page else text
+
+
+def preview(page: Page) -> str:
+    """What chats and search engines show of a link: the page's name and, of a trip, its social card."""
+    request = flask.request
+    address = request.url_root.rstrip("/")
+    said = {"og:site_name": "tokentrip", "og:type": "website", "og:title": page.title}
+    if page.path == "/":
+        query = "?" + request.query_string.decode("utf-8", "replace") if request.query_string else ""
+        said |= {
+            "og:image": f"{address}{EXPORT}{CARD}{query}",
+            "og:image:width": "1200",
+            "og:image:height": "630",
+        }
+    tags = [f'<meta property="{name}" content="{escape(value)}">' for name, value in said.items()]
+    return "\n".join(["", *tags, '<meta name="twitter:card" content="summary_large_image">'])
 
 
 def page_data(page: Page) -> str:
     """Attributes that tell the scripts which page this is, and of a page of figures its heading."""
     report = f' data-report="{escape(page.name)}"' if page.report else ""
-    return f' data-page="{escape(page.word)}"{report}'
+    embed = " data-embed" if flask.current_app.config[EMBED] else ""
+    return f' data-page="{escape(page.word)}"{report}{embed}'
 
 
-def create_app(jobs: Path | None = None) -> dash.Dash:
+def create_app(jobs: Path | None = None, embed: bool | None = None) -> dash.Dash:
     """A new explorer: pages registered, answers compressed, headers set.
 
     ``jobs`` is the folder of background jobs, by default the one that ``TOKENTRIP_JOBS`` names; without
-    one there are none.
+    one there are none. ``embed`` lets other sites frame ``/embed``; by default ``TOKENTRIP_EMBED=1`` does.
 
     Raises:
         ConfigError: when the folder cannot be used.
@@ -95,6 +117,9 @@ def create_app(jobs: Path | None = None) -> dash.Dash:
     for bundle in (scripts, styles):
         bundle.register(app.server)
     register_api(app.server)
+    app.server.config[EMBED] = os.environ.get(EMBED) == "1" if embed is None else embed
+    if app.server.config[EMBED]:
+        register_embed(app.server)
     add_headers(app)
     return app
 

@@ -30,8 +30,13 @@ THREADS, SECONDS_PER_REQUEST = 8, 60
     type=click.IntRange(1, 256),
     help="Serve several people with so many worker processes (gunicorn); two fit two cores.",
 )
+@click.option(
+    "--embed", is_flag=True, help="Let other sites show a trip in an iframe, by its address /embed."
+)
 @click.option("--open/--no-open", "open_browser", default=True, help="Open a browser window.")
-def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, open_browser: bool) -> None:
+def serve_command(
+    host: str, port: int, jobs: Path | None, workers: int | None, embed: bool, open_browser: bool
+) -> None:
     """Serve the explorer on this machine and open it; with --workers, to others too.
 
     \b
@@ -55,12 +60,12 @@ def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, 
     with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
         folder = jobs or Path(temporary)
         if workers is None:
-            create_app(folder).run(host=host, port=port, debug=False)
+            create_app(folder, embed).run(host=host, port=port, debug=False)
         else:
-            _serve_many(host, port, folder, workers)
+            _serve_many(host, port, folder, workers, embed)
 
 
-def _serve_many(host: str, port: int, jobs: Path, workers: int) -> None:
+def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool) -> None:
     """Worker processes under gunicorn, which replaces one that dies or hangs.
 
     Started from here and not by ``gunicorn app.server:...``: that looks for ``app`` in the current folder
@@ -90,7 +95,7 @@ def _serve_many(host: str, port: int, jobs: Path, workers: int) -> None:
 
         def load(self) -> object:
             """The WSGI application; called once per worker."""
-            return create_app(jobs).server
+            return create_app(jobs, embed).server
 
     Workers().run()
 
