@@ -130,7 +130,7 @@ def test_an_nvl72_island_is_18_nodes() -> None:
 @pytest.mark.parametrize(
     ("name", "figure"),
     [
-        ("h800", "fp8_flops"),
+        ("h800", "fp4_flops"),
         ("mi350x", "bf16_flops"),
         ("tpu-v7", "ib_bytes_per_s"),
         ("l40s", "ib_bytes_per_s"),

@@ -167,4 +167,4 @@ def test_bad_batches_are_refused(arguments: tuple[object, ...], message: str):
 
 def test_hardware_without_flops_is_refused():
     with pytest.raises(ConfigError, match=r"cluster\.fp8_flops=None is needed to time"):
-        layer_time(dense_layer(V3, TimedBatch.prompts(1)), hardware_preset("h800"))
+        layer_time(dense_layer(V3, TimedBatch.prompts(1)), hardware_preset("a100"))
