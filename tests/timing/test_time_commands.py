@@ -51,7 +51,7 @@ def test_time_as_json_and_with_what_was_published():
 
 def test_time_without_flops_says_what_is_missing():
     text = run("time", "deepseek-v3-prefill-ep32", "--set", "cluster.hardware=a100")
-    assert "cluster.fp8_flops=None is needed to time attention projections" in text
+    assert "cluster.fp8_flops is not given and is needed to time attention projections" in text
     assert "state it (--set cluster.fp8_flops=..." in text
     assert "not timed" in text
     assert "one pass of" in run("time", "deepseek-v3-prefill-ep32")
