@@ -29,7 +29,7 @@ from tracer.timing import estimate
 from tracer.timing.calibration.attention import causal_pairs
 from tracer.timing.calibration.experts import expected_busiest_gpu
 from tracer.timing.calibration.fit import Correction, Fit, OpWork, calibration
-from tracer.timing.calibration.systems import nearness
+from tracer.timing.calibration.systems import between, nearness
 from tracer.timing.estimate import Estimate
 
 SAMPLE = json.loads((Path(__file__).parent.parent / "data" / "measured_times.json").read_text("utf-8"))
@@ -306,3 +306,21 @@ def test_estimates_need_the_standard_library_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_transfer_follows_the_data_sheet_by_the_stored_power() -> None:
+    """Of a GPU like H100 with links twice as fast, a large collective takes 2^-follows of the time."""
+    measured = hardware_preset("h100")
+    rate = measured.nvlink_bytes_per_s
+    assert rate is not None
+    faster = replace(measured, name="faster links", nvlink_bytes_per_s=2 * rate)
+    power = calibration("nccl").follows
+    assert 0 < power < 1
+    sizes = (8, 1 << 29)
+    gained = (
+        estimate.collective(measured, "all_gather", *sizes).seconds
+        / estimate.collective(faster, "all_gather", *sizes).seconds
+    )
+    assert gained == pytest.approx(2**power, rel=0.02)
+    assert between(measured, faster, 0.0).nvlink_bytes_per_s == rate
+    assert between(measured, faster, 1.0) is faster

@@ -26,7 +26,7 @@ INSIDE = """
 """
 BETWEEN = """
 nodes = 4
-[tuning] Best dispatch (FP8): SMs 24, NVL chunk 20, RDMA chunk 28: 1850 us, 58.00 GB/s (RDMA), 98.20 GB/s (NVL)
+[tuning] Best dispatch (FP8): SMs 24, NVL chunk 20, RDMA chunk 28: 850 us, 58.00 GB/s (RDMA), 98.20 GB/s (NVL)
 [tuning] Best combine: SMs 24, NVL chunk 1, RDMA chunk 20: 36 + 3600 us, 56.00 GB/s (RDMA), 97.10 GB/s (NVL)
 """
 LATENCY, RATE = 4e-6, 300e9
