@@ -324,3 +324,20 @@ def test_a_transfer_follows_the_data_sheet_by_the_stored_power() -> None:
     assert gained == pytest.approx(2**power, rel=0.02)
     assert between(measured, faster, 0.0).nvlink_bytes_per_s == rate
     assert between(measured, faster, 1.0) is faster
+
+
+def test_counted_loads_take_the_place_of_a_distribution() -> None:
+    sizes = ("h100", 8192, 7168, 2048, 256, 8, 32, "fp8_block", "balanced")
+    even, counted = estimate.moe(*sizes), estimate.moe(*sizes, loads=[3.0] * 256)
+    assert counted.seconds == pytest.approx(even.seconds, rel=1e-2)
+    hot = [40.0 if slot < 8 else 3.0 for slot in range(256)]
+    assert estimate.moe(*sizes, loads=hot).seconds > 2 * even.seconds
+    for wrong in ([1.0] * 255, [0.0] * 256, [-1.0] * 256):
+        with pytest.raises(ConfigError, match=r"moe\.loads"):
+            estimate.moe(*sizes, loads=wrong)
+
+
+def test_experts_without_a_gate_are_known_by_their_sizes() -> None:
+    sizes = ("h100", 4096, 8192, 1280, 512, 22, 8, "fp8", "balanced")
+    assert estimate.moe(*sizes) == estimate.moe(*sizes, kernel="nongated")
+    assert estimate.moe(*sizes) != estimate.moe(*sizes, kernel="gated")

@@ -8,19 +8,20 @@ which no collective was measured, are timed at peak. ``error`` is the median rel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from math import log2
 from operator import index
 from typing import SupportsIndex, TypeVar
 
-from tracer.errors import ConfigError, nearest, whole_number
+from tracer.errors import ConfigError, finite_number, nearest, whole_number
 from tracer.mesh.hardware import Hardware
 from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
 from tracer.timing.calibration.answer import Estimate, answer, one_after_the_other
 from tracer.timing.calibration.attention import DSA_MODELS
-from tracer.timing.calibration.experts import exponent_of
+from tracer.timing.calibration.experts import Loads, exponent_of
 from tracer.timing.calibration.formats import CACHE_DTYPES, GEMM_DTYPES, MODULE_DTYPES, KernelDtype
 from tracer.timing.calibration.kernels import DECODE_GDN, PREFILL_GDN
 from tracer.timing.calibration.network import CollectiveKind, Direction, ExchangeMode, rails_seconds
@@ -30,6 +31,8 @@ MAX_SIZE = 1 << 40
 MAX_EXPERTS, MAX_GPUS, MAX_HEAD_DIM = 1 << 14, 1 << 20, 1 << 16
 PHASES = tuple(str(phase) for phase in Phase)
 MOE_KERNELS = ("gated", "nongated", "min_latency")
+NONGATED = {(1024, 512, 22), (2048, 512, 22), (4096, 512, 22), (8192, 512, 22), (2688, 128, 6)}
+"""(hidden, experts, top_k) of the measured experts without a gate: Nemotron 3's, squared ReLU."""
 MESSAGE_LATENCY_S = 10e-6
 """Assumed for each doubling of NVLink domains in a collective between them: aiconfigurator's point-to-point
 latency, which its authors call an observation. No table of such collectives was seen."""
@@ -236,13 +239,16 @@ def moe(
     dtype: str,
     distribution: str,
     tp: int = 1,
-    kernel: str = "gated",
+    kernel: str | None = None,
+    loads: Sequence[float] | None = None,
 ) -> Estimate:
     """Routed experts on the busiest GPU of ``ep``: routing, grouped GEMMs and the weighted sum.
 
     ``tokens`` are those of the whole group before dispatch. ``distribution`` is ``balanced`` or
-    ``power_law_x``. ``tp`` splits each expert's ``expert_hidden``. ``kernel`` is ``gated`` (three
-    matrices), ``nongated`` (two), or ``min_latency`` (a kernel for few tokens on Blackwell).
+    ``power_law_x``; ``loads`` are picks of every expert in the order of the GPUs that hold them, as a census
+    counts them, and take its place. ``tp`` splits each expert's ``expert_hidden``. ``kernel`` is ``gated``
+    (three matrices), ``nongated`` (two), or ``min_latency`` (another kernel of Blackwell's NVFP4); None is
+    the one that such experts were measured with: ``nongated`` for the sizes of Nemotron 3, else ``gated``.
 
     Raises:
         ConfigError: for experts that ep does not divide, or more picks than experts.
@@ -256,13 +262,26 @@ def moe(
     width, split = _count("moe.expert_hidden", expert_hidden), _count("moe.tp", tp, most=MAX_GPUS)
     if width % split:
         raise ConfigError("moe.tp", tp, f"must divide expert_hidden {width}", "try 1")
+    if kernel is None:
+        kernel = "nongated" if (hidden, total, picks) in NONGATED else "gated"
     if kernel not in MOE_KERNELS:
         raise ConfigError("moe.kernel", kernel, "is not a kernel", nearest(str(kernel), list(MOE_KERNELS)))
     exponent_of(distribution)
+    spread = distribution if loads is None else _loads(loads, total)
     stored = _word(KernelDtype, "moe.dtype", dtype)
     sizes = (_count("moe.tokens", tokens), _count("moe.hidden", hidden), width / split, total, picks, group)
     matrices = 2 if kernel == "nongated" else 3
-    return answer(gpu, lambda on: calls.moe_call(on, *sizes, stored, distribution, kernel, matrices))
+    return answer(gpu, lambda on: calls.moe_call(on, *sizes, stored, spread, kernel, matrices))
+
+
+def _loads(loads: Sequence[float], experts: int) -> Loads:
+    found = tuple(finite_number("moe.loads", each, zero=True) for each in loads)
+    if len(found) != experts:
+        rule = f"must be the picks of each of the {experts} experts"
+        raise ConfigError("moe.loads", f"{len(found)} numbers", rule, "give one for each expert")
+    if not sum(found):
+        raise ConfigError("moe.loads", "all 0", "must hold a pick", "leave loads out for balanced ones")
+    return Loads(found)
 
 
 def dispatch(

@@ -47,6 +47,12 @@ if TYPE_CHECKING:
 )
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
 @click.option(
+    "--loads",
+    default="balanced",
+    show_default=True,
+    help="Experts' loads: balanced, power_law_x with its exponent, or a file of counts [layers, experts].",
+)
+@click.option(
     "--moe-times",
     metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
     help="Overlap these times of a MoE layer, in µs, instead of those computed.",
@@ -68,6 +74,7 @@ def time_command(
     save_profile: Path | None,
     rates: str,
     hardware: str | None,
+    loads: str,
     moe_times: str | None,
     decode: str | None,
     published: bool,
@@ -103,6 +110,7 @@ def time_command(
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),
         rates=rates,
+        imbalance=_imbalance(scenario, loads, tokens),
     )
     stream = None if decode is None else _stream(scenario, decode, hardware)
     if trace is not None:
@@ -176,6 +184,26 @@ def _is_trace(path: Path) -> bool:
     """Whether a JSON file is a profiler's trace and not a saved profile, by its first bytes."""
     with path.open("rb") as file:
         return b'"method"' not in file.read(1 << 16)
+
+
+def _imbalance(scenario: Scenario, loads: str, tokens: int | None) -> float:
+    """Picks of the busiest GPU by their mean: of a named distribution, or of counts, layer by layer."""
+    from tracer.timing.calibration.experts import BALANCED, expected_busiest_gpu, exponent_of
+    from tracer.timing.pass_time import pass_batch
+
+    if loads == BALANCED:
+        return 1.0
+    if Path(loads).exists():
+        from tracer.batch.counts.files import read_counts
+        from tracer.batch.counts.load_census import load_census
+
+        return float(load_census(scenario, read_counts(Path(loads), scenario)).imbalance.mean())
+    exponent_of(loads, "--loads")
+    model, ep = scenario.model, scenario.mesh.ep
+    group = pass_batch(scenario, tokens).tokens * ep / (scenario.mesh.tp * scenario.mesh.cp)
+    experts, picks = model.need("experts", "spread loads"), model.need("top_k", "spread loads")
+    busiest = expected_busiest_gpu(group, picks, experts - experts % ep, ep, loads)
+    return max(1.0, busiest.rows * ep / (group * picks))
 
 
 def _moe_times(text: str) -> MoeTimes:
