@@ -286,6 +286,23 @@ def _expert_call(scenario: Scenario, rows: float, gpu: Hardware, imbalance: floa
     return estimate.moe(gpu, rows_of_all, hidden, width, held * ep, picks, ep, dtype, "balanced", tp, kernel)
 
 
+def all_experts(scenario: Scenario, tokens: int, gpu: Hardware) -> Estimate:
+    """A layer's routed experts, all on one GPU, for ``tokens`` with uniform picks.
+
+    Raises:
+        ConfigError: for a model without experts, a format that was not measured, or a rate that is unknown.
+    """
+    model = scenario.model
+    stored = part_format(model, WeightPart.EXPERTS, WeightFormat(scenario.dtype.weights))
+    width, experts, picks = (
+        model.need(name, "time experts") for name in ("expert_hidden", "experts", "top_k")
+    )
+    dtype = EXPERT_FORMATS.get(stored, KernelDtype.BFLOAT16)
+    kernel = "gated" if is_gated(model, WeightPart.SHARED) else "nongated"
+    rest = (width, experts, picks, 1, dtype, "balanced")
+    return estimate.moe(gpu, tokens, model.expert_row, *rest, kernel=kernel)
+
+
 def _head(scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware) -> LayerTime:
     """The LM head over the rows that give a token: one a request; BF16, cut over TP."""
     model, mesh = scenario.model, scenario.mesh
