@@ -250,6 +250,9 @@ def _check_asks(process: Process, gpus: int | None) -> None:
         if (len(option) > 1 and option.isupper()) or "." in option
         else f"{'-' if len(option) == 1 else '--'}{option}"
     )
+    if not word:
+        rule = "is not given here, and the configuration below this one, which sets it, is not here"
+        raise ConfigError(name, None, rule, f"add --gpus N, or the key {name}")
     error = unread_error(name, Unread(word, word.missing))
     raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
 

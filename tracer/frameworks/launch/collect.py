@@ -10,23 +10,23 @@ from typing import Any
 
 from tracer.errors import ConfigError, listed
 from tracer.frameworks.documents import load_documents
-from tracer.frameworks.launch.adapters import adapted, dynamo_trtllm, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
-from tracer.frameworks.launch.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
 from tracer.frameworks.launch.slurm import slurm_options
 from tracer.frameworks.launch.texts import check_rendered
+from tracer.frameworks.launch.tools.adapters import adapted, dynamo_trtllm, megatron_swift, slime
+from tracer.frameworks.launch.tools.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
 from tracer.frameworks.registry import FRAMEWORKS
-from tracer.frameworks.unread import Unread
+from tracer.frameworks.unread import Unread, read_again
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
@@ -131,7 +131,7 @@ class Collector:
                 else header
             )
             before = len(self.processes)
-            self.shell(text, found.env, shell_header, found.arguments, role)
+            self.shell(read_again(text), found.env, shell_header, found.arguments, role)
             self._under_tasks(before, found)
             return
         program = found.program or image
@@ -235,7 +235,9 @@ class Collector:
             process = megatron_swift(process)
         elif process.adapter in ("verl", "nemo", "nemo-rl"):
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
-            values: Mapping[str, object] = {**recipe_settings(process.model), **overrides(process.words)}
+            values: Mapping[str, object] = {
+                **recipe_settings(process.model), **_hydra_name(process.words), **overrides(process.words)
+            }  # fmt: skip
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
             notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
@@ -404,6 +406,15 @@ def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)
     return ()
+
+
+def _hydra_name(words: Sequence[str]) -> dict[str, str]:
+    """The configuration that ``--config-name`` or ``--config`` names, whose settings are not here."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--config-name", "--config"):
+            return {"config_name": value if equals else "".join(words[place + 1 : place + 2])}
+    return {}
 
 
 def _undecided_model(words: Sequence[str]) -> Unread:

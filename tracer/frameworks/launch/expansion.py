@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.arithmetic import NotReadError, evaluate, names_in
 from tracer.frameworks.launch.words import Piece, PieceKind, Word, pieces_of
-from tracer.frameworks.unread import Unread
+from tracer.frameworks.unread import Unread, read_again
 
 MAX_DEPTH = 12
 MAX_FIELD = 200_000
@@ -36,6 +36,7 @@ class Undecided(Unread):
         made = str.__new__(cls, typed)
         made.missing = missing
         made.fields = ()
+        made.text = ""
         made.options = options
         return made
 
@@ -120,7 +121,8 @@ class Expander:
                     done.append(current or "")
                     current = None
         if unread:
-            return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)))]
+            whole_text = read_again(self.joined(word.pieces, word.typed))
+            return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)), (), whole_text)]
         return _bounded([*done, *([] if current is None else [current])])
 
     def text(self, word: Word) -> str:
@@ -138,7 +140,7 @@ class Expander:
         if len(parts) == 1:
             return parts[0]
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
-        return Unread(typed, missing, split_fields(parts))
+        return Unread(typed, missing, split_fields(parts), "".join(map(read_again, parts)))
 
     def text_of(self, piece: Piece) -> str:
         """One piece as text."""
@@ -242,7 +244,8 @@ class Expander:
             return arguments[place - 1] if isinstance(arguments, tuple) and place <= len(arguments) else None
         value = self.look_up(name)
         if isinstance(value, Unread) and not isinstance(value, Undecided):
-            return Unread(f"${name}", (name,), value.fields)  # the name nearest to the launch is asked for
+            # The name nearest to the launch is asked for.
+            return Unread(f"${name}", (name,), value.fields, value.text)
         if isinstance(value, tuple):
             if index in ("@", "*"):
                 return value

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from tracer.data import FOLDER
+from tracer.frameworks.launch.tools.values import RENAMED
 from tracer.frameworks.model_names import named_model
 from tracer.frameworks.notes import Note
 
@@ -41,9 +42,7 @@ def recipe_settings(name: str) -> Mapping[str, object]:
     if not name.endswith("_config"):
         return {}
     found: Mapping[str, object] = _recipes()["recipes"].get(name, {})
-    return {
-        f"model.{_RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"
-    }
+    return {f"model.{RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"}
 
 
 def recipe_model(name: str) -> str:
@@ -62,10 +61,6 @@ def recipe_note(name: str) -> Note:
     return Note("recipe_read", message, "overrides on the line go before it")
 
 
-_RENAMED = {
-    "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
-    "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
-}
 _LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 
 
