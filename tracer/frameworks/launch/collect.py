@@ -13,6 +13,8 @@ from tracer.frameworks.documents import load_documents
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
+from tracer.frameworks.launch.nothing import nothing_launched
+from tracer.frameworks.launch.pages import CodeBlock
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
@@ -20,12 +22,17 @@ from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
 from tracer.frameworks.launch.slurm import slurm_options
 from tracer.frameworks.launch.texts import check_rendered
-from tracer.frameworks.launch.tools.adapters import adapted, dynamo_trtllm, megatron_swift, slime
+from tracer.frameworks.launch.tools.adapters import (
+    adapted,
+    dynamo_trtllm,
+    megatron_swift,
+    slime,
+    without_dynamo,
+)
 from tracer.frameworks.launch.tools.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
-from tracer.frameworks.registry import FRAMEWORKS
 from tracer.frameworks.unread import Unread, read_again
 
 MAX_INSIDE = 6
@@ -56,6 +63,8 @@ class Collector:
     in_pods: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     inside: int = 0
+    is_page: bool = False
+    refused: list[ConfigError] = field(default_factory=list)
 
     def shell(
         self,
@@ -64,8 +73,8 @@ class Collector:
         counts: Counts,
         arguments: Sequence[str] = (),
         role: str = "",
-    ) -> None:
-        """The commands of a shell text; ``env`` are variables set outside of it."""
+    ) -> Mapping[str, Value]:
+        """The commands of a shell text; ``env`` are variables set outside of it. Gives its variables."""
         if self.inside > MAX_INSIDE:
             raise ConfigError(
                 "flags",
@@ -85,6 +94,37 @@ class Collector:
         for command in script.commands:
             self._shell_command(command, counts.under(header), role)
         self.inside -= 1
+        return {name: value for name, value in script.variables.items() if name != "@"}
+
+    def page(self, blocks: Sequence[CodeBlock]) -> None:
+        """The code blocks of a page; variables of one reach the next. What is refused is kept apart.
+
+        Raises:
+            ConfigError: what refuses the first block of a launch, where no other is read.
+        """
+        self._say("Markdown")
+        env: Mapping[str, Value] = {}
+        for block in blocks:
+            depth, seen = self.inside, len(self.seen)
+            try:
+                if block.suffix == ".sh":
+                    if "\n" in block.body.strip() or len(blocks) > 1:
+                        self._say("shell script")
+                    else:
+                        self._say("command line")
+                    env = self.shell(block.body, env, Counts())
+                elif block.suffix and block.launches:
+                    self.documents(block.body, block.suffix, "text")
+            except ConfigError as error:
+                self.inside = depth
+                # A block of data that is no configuration (a reply, a schema) launches nothing.
+                if block.launches and (block.suffix == ".sh" or error.field != "text"):
+                    self.refused.append(error)
+            if not block.launches:
+                del self.seen[seen:]
+        self.is_page = True
+        if self.refused and not self.processes:
+            raise self.refused[0]
 
     def _shell_command(self, command: ShellCommand, header: Counts, role: str) -> None:
         variables = dict(command.variables)
@@ -269,7 +309,8 @@ class Collector:
             other = next((file for file in files if not file.endswith("base.yml")), "")
             tables = {**(process.tables or {}), **values} or None
             process = replace(process, tables=tables, config=other)
-        self.processes.append(settled(process))
+        process = settled(process)
+        self.processes.append(without_dynamo(process) if process.adapter == "dynamo" else process)
 
     def documents(self, text: str, suffix: str, name: str) -> None:
         """A configuration file: manifests, or the settings of one framework."""
@@ -356,8 +397,10 @@ class Collector:
         if self.hint is not None:
             self._only_hinted()
         if not self.processes:
-            raise self._nothing()
-        return Launch(tuple(self.given), tuple(self.processes), tuple(self.seen))
+            raise nothing_launched(self.given, self.seen, self.clients, self.typed, self.is_page)
+        return Launch(
+            tuple(self.given), tuple(self.processes), tuple(self.seen), self.is_page, tuple(self.refused)
+        )
 
     def _only_hinted(self) -> None:
         fits = [process for process in self.processes if _fits(process, self.hint)]
@@ -370,29 +413,6 @@ class Collector:
                 "name that one",
             )
         self.processes = fits
-
-    def _nothing(self) -> ConfigError:
-        known = f"known: {', '.join(FRAMEWORKS)}"
-        what = " and ".join(self.given) or "text"
-        if self.clients:
-            return ConfigError(
-                "line", self.clients[0], "is a client or a benchmark of a running server, not a launch",
-                "give the line that starts the server",
-            )  # fmt: skip
-        seen = [name for name in dict.fromkeys(self.seen) if name]
-        if seen:
-            return ConfigError(
-                "line",
-                ", ".join(seen[:6]),
-                f"does not say which framework it starts (read as {what}; none of its commands launches one)",
-                f"name it: tokentrip from FRAMEWORK -- FLAGS; {known}",
-            )
-        return ConfigError(
-            "line",
-            self.typed.strip(),
-            f"does not say which framework it starts (read as {what})",
-            "begin it with the framework's name, such as 'vllm -tp 8'",
-        )
 
 
 def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:

@@ -13,26 +13,6 @@ CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _KEY = re.compile(r"[\w.\"'/-]+\s*:(?:\s|$)")
 
 
-def code_of(text: str, filename: str | None) -> tuple[str, bool]:
-    """The code blocks of a Markdown page alone, when the text has any; prose is no shell."""
-    blocks: list[tuple[str, list[str]]] = []
-    outside, inside = False, False
-    for line in text.splitlines():
-        mark = line.strip()
-        if mark.startswith("```"):
-            inside = not inside
-            if inside:
-                blocks.append((mark[3:].strip(), []))
-        elif inside:
-            blocks[-1][1].append(line)
-        else:
-            outside = outside or bool(mark)
-    if not blocks or (filename is None and not outside and len(blocks) == 1):
-        return ("\n".join(blocks[0][1]), False) if blocks else (text, False)
-    shell = [body for kind, body in blocks if kind in ("", "bash", "sh", "shell", "console", "zsh")]
-    return "\n".join(line for body in shell or [body for _, body in blocks] for line in body), True
-
-
 def check_text(text: str, filename: str | None) -> None:
     """Refuse what is too long, or no text.
 

@@ -105,6 +105,40 @@ def dynamo_trtllm(process: Process) -> Process:
     return replace(process, words=tuple(words))
 
 
+_DYNAMO_SWITCHES = frozenset({
+    "--is-prefill-worker", "--is-decode-worker", "--use-vllm-tokenizer", "--publish-events-and-metrics",
+    "--enable-local-indexer", "--enable-multimodal", "--use-kv-events", "--prefill-round-robin-balance",
+    "--multimodal-worker", "--multimodal-encode-worker", "--multimodal-processor", "--route-to-encoder",
+})  # fmt: skip
+_DYNAMO_VALUES = frozenset({
+    "--endpoint", "--component", "--connector", "--migration-limit", "--store-kv", "--request-plane",
+    "--event-plane", "--custom-jinja-template", "--dump-config-to", "--encode-endpoint", "--modality",
+    "--disaggregation-strategy", "--extra-engine-args", "--override-engine-args", "--next-endpoint",
+    "--namespace", "--discovery-backend",
+})  # fmt: skip
+"""Flags of Dynamo's own workers (``dynamo.vllm`` and others), which shape nothing."""
+
+
+def without_dynamo(process: Process) -> Process:
+    """A worker of Dynamo with the framework's flags alone; of a file in JSON it keeps the name."""
+    words: list[str] = []
+    place = 0
+    values = _DYNAMO_VALUES | ({"--disaggregation-mode"} if process.framework == "vllm" else frozenset())
+    while place < len(process.words):
+        word = process.words[place]
+        place += 1
+        name, equals, _ = word.partition("=")
+        plain = name.replace("_", "-")
+        if plain in _DYNAMO_SWITCHES:
+            continue
+        if plain in values or plain.startswith("--dyn-"):
+            after = process.words[place] if place < len(process.words) else "--"
+            place += 0 if equals or after.startswith("--") else 1
+            continue
+        words.append(word)
+    return replace(process, words=tuple(words))
+
+
 def _dashed(word: str) -> str:
     """``--a_b true`` in Megatron's spelling."""
     if not word.startswith("--"):
