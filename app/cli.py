@@ -112,7 +112,8 @@ def main(arguments: list[str] | None = None, **extra: Any) -> None:
     try:
         code = _run(arguments, extra)
     except ConfigError as error:
-        click.echo(f"error: {error}", err=True)
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        click.echo(f"error: {error}{where}", err=True)
         code = WRONG_INPUT
     except click.ClickException as error:
         error.show()

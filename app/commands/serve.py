@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from pathlib import Path
@@ -100,6 +101,9 @@ def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool) -> 
     Workers().run()
 
 
+_HOSTS = "try 127.0.0.1, or 0.0.0.0 for all networks"
+
+
 def _check_free(host: str, port: int) -> None:
     """Refuse a port that something else holds, before anything starts."""
     import socket
@@ -108,10 +112,13 @@ def _check_free(host: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+        except socket.gaierror as error:
+            raise ConfigError("--host", host, "does not resolve to an address", _HOSTS) from error
         except OSError as error:
-            raise ConfigError(
-                "--port", port, f"cannot be used on {host}: {error.strerror}", f"try --port {port + 1}"
-            ) from error
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError("--host", host, "is no address of this machine", _HOSTS) from error
+            fix = f"try --port {port + 1 if port < 65535 else port - 1}"
+            raise ConfigError("--port", port, f"cannot be used on {host}: {error.strerror}", fix) from error
 
 
 def _open_soon(url: str) -> None:

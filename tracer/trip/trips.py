@@ -25,7 +25,7 @@ MAX_TOGETHER = 1 << 20
 TokenName = int | tuple[int, int]
 
 
-class Meeting(NamedTuple):
+class MeetingPoint(NamedTuple):
     """A GPU on which several tokens are in one and the same hop; ``tokens`` are indices into the trips."""
 
     gpu: int
@@ -53,7 +53,7 @@ class Step(NamedTuple):
         return busiest_link(self.hops)
 
     @property
-    def meetings(self) -> tuple[Meeting, ...]:
+    def meetings(self) -> tuple[MeetingPoint, ...]:
         """GPUs that hold pieces of two tokens or more in this hop, ascending."""
         if len(self.hops) == 1:
             return ()
@@ -61,7 +61,7 @@ class Step(NamedTuple):
         for token, hop in self.hops:
             for gpu in hop.touched:
                 on_gpu.setdefault(gpu, []).append(token)
-        return tuple(Meeting(gpu, tuple(held)) for gpu, held in sorted(on_gpu.items()) if len(held) > 1)
+        return tuple(MeetingPoint(gpu, tuple(held)) for gpu, held in sorted(on_gpu.items()) if len(held) > 1)
 
 
 @dataclass(frozen=True, slots=True)
