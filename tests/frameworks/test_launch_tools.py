@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
+from tracer.data import FOLDER
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.door import read_launch
 from tracer.frameworks.launch.interpolation import resolved
@@ -358,3 +362,59 @@ def test_a_long_text_is_not_quoted_whole() -> None:
     with pytest.raises(ConfigError, match="does not say which framework") as error:
         sizes(text, "a.sh")
     assert error.value.got == "X=1 ... (41 lines)"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "llama3_8b trainer.strategy.tensor_model_parallel_size=2",
+            ("", "megatron", 8, {"tp": 2, "cp": 2, "dp": 2}),
+        ),
+        (
+            "\"deepseek_v3(num_nodes=64, name='mine')\" trainer.strategy.expert_model_parallel_size=32",
+            ("", "megatron", 512, {"tp": 2, "dp": 16, "pp": 16, "ep": 32}),
+        ),
+        (
+            "'qwen3_30b_a3b(num_nodes=2, num_gpus_per_node=4, expert_parallelism=2)'",
+            ("", "megatron", 8, {"tp": 4, "pp": 2, "ep": 2}),
+        ),
+    ],
+)  # fmt: skip
+def test_nemo_recipes(words: str, expected: Mesh) -> None:
+    line = f"nemo llm pretrain --factory {words}"
+    assert sizes(line) == [expected]
+    assert {"recipe_read", "model_of_line"} <= codes(line)
+
+
+def test_every_nemo_recipe_is_laid_out_or_refused_for_its_nodes() -> None:
+    table = json.loads((FOLDER / "nemo_recipes.json").read_text(encoding="utf-8"))
+    assert len(table["recipes"]) > 70 and table["licence"] == "Apache-2.0"
+    refused = []
+    for name, recipe in table["recipes"].items():
+        own = recipe["sizes"]
+        axes = ("tensor", "pipeline", "context")
+        ranks = math.prod(
+            own.get(f"{axis}_{'model_' * (axis != 'context')}parallel_size", 1) for axis in axes
+        )
+        try:
+            (mesh,) = meshes(f"nemo llm pretrain --factory {name}")
+        except ConfigError as error:
+            assert "world_size" in error.rule
+            refused.append(name)
+            continue
+        assert mesh.layout.world_size == own["num_nodes"] * own["num_gpus_per_node"]
+        assert mesh.layout.world_size % ranks == 0
+    assert len(refused) < 8
+
+
+def test_nemo_fine_tuning_recipes_are_not_known() -> None:
+    with pytest.raises(ConfigError, match="a recipe or a file decides"):
+        sizes("nemo llm finetune --factory llama3_8b")
+
+
+def test_a_nemo_script_is_told_its_recipe() -> None:
+    text = "import nemo_run as run\nrecipe = llm.llama31_70b.pretrain_recipe(num_nodes=nodes)\n"
+    with pytest.raises(ConfigError, match="is Python") as error:
+        sizes(text, "train.py")
+    assert "--factory 'llama31_70b(num_nodes=N)'" in error.value.fix

@@ -276,7 +276,8 @@ class Collector:
         elif process.adapter in ("verl", "nemo", "nemo-rl"):
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
             values: Mapping[str, object] = {
-                **recipe_settings(process.model), **_hydra_name(process.words), **overrides(process.words)
+                **recipe_settings(process.model, process.words),
+                **_hydra_name(process.words), **overrides(process.words),
             }  # fmt: skip
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
@@ -420,8 +421,8 @@ def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         value = value if equals else "".join(words[place + 1 : place + 2])
-        if name in ("--recipe", "--factory") and recipe_settings(value):
-            return (recipe_note(value),)
+        if name in ("--recipe", "--factory") and recipe_settings(value, words):
+            return (recipe_note(value, words),)
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)

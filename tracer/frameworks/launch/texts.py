@@ -43,11 +43,16 @@ def kind_of(text: str, filename: str | None) -> str:
     if suffix in SHELL_SUFFIXES:
         return ".sh"
     if suffix in (".py", ".ipynb") or re.search(r"(?m)\A\s*(?:import|from) \w[\w.]*(?: import .+)?$", text):
+        recipe = re.search(r"\b(\w{1,60})\.pretrain_recipe\(", text)
+        fix = "give the line that launches it, or its flags: tokentrip from FRAMEWORK -- ..."
+        if recipe is not None:
+            called = f"{recipe.group(1)}(num_nodes=N)"
+            fix = f"give its recipe: tokentrip from -- nemo llm pretrain --factory '{called}'"
         raise ConfigError(
             filename or "text",
             text.strip().splitlines()[0] if text.strip() else "",
             "is Python, which is not read: its values are known when it runs",
-            "give the line that launches it, or its flags: tokentrip from FRAMEWORK -- ...",
+            fix,
         )
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     first = lines[0].strip() if lines else ""

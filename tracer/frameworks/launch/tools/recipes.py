@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -33,32 +34,73 @@ def recipe_of(script: str, words: Sequence[str]) -> str:
     return ""
 
 
-def recipe_settings(name: str) -> Mapping[str, object]:
-    """What a recipe of Megatron-Bridge sets that shapes the mesh, as overrides name it; empty if not known.
+def recipe_settings(recipe: str, words: Sequence[str] = ()) -> Mapping[str, object]:
+    """What a recipe sets that shapes the mesh, as overrides name it; empty if not known.
+
+    Recipes of Megatron-Bridge end in ``_config``; those of NeMo 2 take arguments, and ``words`` say what is
+    done with them: only pre-training recipes are known.
 
     >>> recipe_settings("llama3_8b_pretrain_config")["model.context_parallel_size"]
     2
+    >>> recipe_settings("llama31_405b(num_nodes=64)", ["pretrain"])["trainer.num_nodes"]
+    64
     """
-    if not name.endswith("_config"):
+    name, arguments = _called(recipe)
+    if name.endswith("_config"):
+        found: Mapping[str, object] = _recipes()["recipes"].get(name, {})
+        return {
+            f"model.{RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"
+        }
+    known = _nemo_recipes()["recipes"].get(name)
+    if known is None or list(words[:1]) != ["pretrain"]:
         return {}
-    found: Mapping[str, object] = _recipes()["recipes"].get(name, {})
-    return {f"model.{RENAMED.get(key, key)}": _plain(value) for key, value in found.items() if key != "model"}
+    sizes = dict(known["sizes"])
+    for key, value in arguments.items():
+        size = known["arguments"].get(key, key)
+        if size in sizes or size != key:
+            sizes[size] = value
+    counts = {"num_nodes": "trainer.num_nodes", "num_gpus_per_node": "trainer.devices"}
+    return {
+        counts.get(key, f"trainer.strategy.{RENAMED.get(key, key)}"): value for key, value in sizes.items()
+    }
 
 
-def recipe_model(name: str) -> str:
-    """The hub's name of the model that a recipe of Megatron-Bridge trains; empty where it does not say."""
+def recipe_model(recipe: str) -> str:
+    """The name of the model that a recipe trains; empty where it does not say."""
+    name, _ = _called(recipe)
+    if name in _nemo_recipes()["recipes"]:
+        return name
     return str(_recipes()["recipes"].get(name, {}).get("model", ""))
 
 
-def recipe_note(name: str) -> Note:
+def recipe_note(recipe: str, words: Sequence[str] = ()) -> Note:
     """What is said of a recipe whose settings are known."""
     sizes = ", ".join(
-        f"{key.removeprefix('model.')} {value}"
-        for key, value in recipe_settings(name).items()
-        if isinstance(value, int) and value is not True and value is not False and value > 1
+        f"{key.removeprefix('model.').removeprefix('trainer.').removeprefix('strategy.')} {value}"
+        for key, value in recipe_settings(recipe, words).items()
+        if isinstance(value, int) and not isinstance(value, bool) and value > 1
     )
-    message = f"recipe {name} of Megatron-Bridge {_recipes()['version']} sets {sizes or 'every size to 1'}"
+    name, _ = _called(recipe)
+    tool, table = ("Megatron-Bridge", _recipes()) if name.endswith("_config") else ("NeMo", _nemo_recipes())
+    message = f"recipe {name} of {tool} {table['version']} sets {sizes or 'every size to 1'}"
     return Note("recipe_read", message, "overrides on the line go before it")
+
+
+def _called(recipe: str) -> tuple[str, dict[str, object]]:
+    """``name(a=1, b=2)`` as the name and its arguments that are numbers or switches."""
+    found = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", recipe.strip()[:1000], re.DOTALL)
+    if found is None:
+        return recipe, {}
+    arguments: dict[str, object] = {}
+    for part in (found.group(2) or "").split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if equals and value.isdecimal():
+            arguments[key] = int(value)
+        elif equals and value in ("True", "False"):
+            arguments[key] = value == "True"
+        elif equals and value == "None":
+            arguments[key] = None
+    return found.group(1), arguments
 
 
 _LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
@@ -75,4 +117,11 @@ def _plain(value: object) -> object:
 def _recipes() -> dict[str, Any]:
     """The table, as ``scripts/read_recipes.py`` wrote it."""
     table: dict[str, Any] = json.loads((FOLDER / "recipes.json").read_text(encoding="utf-8"))
+    return table
+
+
+@cache
+def _nemo_recipes() -> dict[str, Any]:
+    """The table, as ``scripts/read_nemo_recipes.py`` wrote it."""
+    table: dict[str, Any] = json.loads((FOLDER / "nemo_recipes.json").read_text(encoding="utf-8"))
     return table
