@@ -418,3 +418,76 @@ def test_a_nemo_script_is_told_its_recipe() -> None:
     with pytest.raises(ConfigError, match="is Python") as error:
         sizes(text, "train.py")
     assert "--factory 'llama31_70b(num_nodes=N)'" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ici_pipeline_parallelism=2 ici_fsdp_parallelism=4 hardware=gpu",
+        "python3 -m MaxText.train base.yml ici_pipeline_parallelism=2 ici_fsdp_parallelism=4 hardware=gpu",
+    ],
+)
+def test_overrides_alone_are_no_variables_of_a_shell(words: str) -> None:
+    expected = [("", "maxtext", 8, {"dp": 4, "pp": 2})]
+    assert sizes(words) == expected
+    for hint in (None, "maxtext"):
+        (mesh,) = meshes_of(read_launch(words.split(), framework=hint), Asked())
+        walk = mesh.layout.reading.walk
+        assert (walk("dp").size, walk("pp").size) == (4, 2)
+
+
+TRT_FILE = """
+tensor_parallel_size: 8
+moe_expert_parallel_size: 8
+enable_attention_dp: true
+cuda_graph_config: {enable_padding: true, max_batch_size: 64}
+kv_cache_config: {enable_block_reuse: false, free_gpu_memory_fraction: 0.8, tokens_per_block: 64, dtype: fp8}
+attention_dp_config: {enable_balance: true}
+scheduler_config: {capacity_scheduler_policy: MAX_UTILIZATION}
+torch_compile_config: null
+batch_wait_timeout_ms: 0
+print_iter_log: true
+stream_interval: 20
+num_postprocess_workers: 4
+allreduce_strategy: %s
+"""
+
+
+def test_settings_of_tensorrt_llm_that_shape_nothing_pass() -> None:
+    (mesh,) = meshes(TRT_FILE % "AUTO", "extra.yaml")
+    assert mesh.layout.unknown_flags == ()
+    assert "not_modelled" not in codes(TRT_FILE % "AUTO", "extra.yaml")
+    assert "not_modelled" in codes(TRT_FILE % "MNNVL", "extra.yaml")
+    assert "not_modelled" in codes(
+        TRT_FILE.replace("tokens_per_block: 64", "host_cache_size: 1000") % "AUTO", "a.yaml"
+    )
+
+
+def test_settings_of_deepspeed_that_shape_nothing_pass_and_removed_ones_are_named() -> None:
+    table = {
+        "train_micro_batch_size_per_gpu": "auto", "gradient_clipping": 1.0, "bf16": {"enabled": True},
+        "zero_optimization": {
+            "stage": 3, "overlap_comm": True, "stage3_gather_16bit_weights_on_model_save": True,
+            "stage3_max_live_parameters": 1e9, "sub_group_size": 1e9, "offload_optimizer": {"device": "none"},
+            "offload_param": {"device": "none"}, "memory_efficient_linear": False,
+        },
+        "comms_logger": {"enabled": True}, "compile": {"deepcompile": True}, "data_types": {},
+    }  # fmt: skip
+    asked = Asked(gpus=8)
+    (mesh,) = meshes_of(read_launch(json.dumps(table), filename="ds.json"), asked)
+    assert mesh.layout.unknown_flags == ()
+    assert "not_modelled" not in {note.code for note in mesh.layout.warnings}
+    table |= {"amp": {"enabled": True}}
+    (mesh,) = meshes_of(read_launch(json.dumps(table), filename="ds.json"), asked)
+    assert mesh.layout.unknown_flags == ("amp.enabled",)
+
+
+def test_arguments_of_a_trainer_under_deepspeed_pass() -> None:
+    line = (
+        "deepspeed --num_gpus 8 --master_port 29500 train.py --deepspeed --zero-stage 2 --output_dir o "
+        "--per_device_train_batch_size 1 --save_total_limit 2 --dataloader_num_workers 4 --tf32 True "
+        "--gradient_checkpointing True --group_by_length False"
+    )
+    (mesh,) = meshes(line)
+    assert mesh.layout.unknown_flags == ()
+    assert mesh.layout.world_size == 8

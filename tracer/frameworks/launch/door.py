@@ -9,6 +9,7 @@ from pathlib import PurePath
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.collect import Collector
 from tracer.frameworks.launch.pages import code_blocks
+from tracer.frameworks.launch.programs import tool_of_overrides
 from tracer.frameworks.launch.result import Launch
 from tracer.frameworks.launch.texts import CONFIG_SUFFIXES, SHELL_SUFFIXES, check_text, kind_of
 from tracer.frameworks.launch.words import MAX_WORDS
@@ -47,7 +48,10 @@ def read_launch(
         if len(words) > MAX_WORDS:
             raise ConfigError("flags", f"{len(words)} words", f"are more than {MAX_WORDS} words", "cut them")
         reader.given.append("command")
-        reader.command(words, {}, Counts(), {})
+        if _are_overrides(words):
+            reader.loose.append((words, {}))
+        else:
+            reader.command(words, {}, Counts(), {})
         return reader.launch()
     check_text(given, filename)
     blocks, outside = code_blocks(given) if _may_be_page(filename) else ([], True)
@@ -64,10 +68,20 @@ def read_launch(
     kind = kind_of(given, filename)
     if kind in CONFIG_SUFFIXES:
         reader.documents(given, kind, filename or "text")
+    elif "\n" not in given.strip() and _are_overrides(given.split()):
+        reader.given.append("overrides")
+        reader.loose.append((given.split(), {}))
     else:
         reader.given.append("shell script" if "\n" in given.strip() else "command line")
         reader.shell(given, {}, Counts())
     return reader.launch()
+
+
+def _are_overrides(words: Sequence[str]) -> bool:
+    """Whether words are ``key=value`` throughout and a tool's: a shell would take them as variables."""
+    return all("=" in word and not word.startswith("-") for word in words) and (
+        tool_of_overrides(words) is not None
+    )
 
 
 def _may_be_page(filename: str | None) -> bool:
