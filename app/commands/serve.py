@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from app.web.base_path import checked_base_path
 from tracer.errors import ConfigError
 
 THREADS, SECONDS_PER_REQUEST = 8, 60
@@ -34,9 +35,18 @@ THREADS, SECONDS_PER_REQUEST = 8, 60
 @click.option(
     "--embed", is_flag=True, help="Let other sites show a trip in an iframe, by its address /embed."
 )
+@click.option(
+    "--base-path", metavar="PREFIX", help="Serve below a prefix such as /tokentrip, behind a proxy or not."
+)
 @click.option("--open/--no-open", "open_browser", default=True, help="Open a browser window.")
 def serve_command(
-    host: str, port: int, jobs: Path | None, workers: int | None, embed: bool, open_browser: bool
+    host: str,
+    port: int,
+    jobs: Path | None,
+    workers: int | None,
+    embed: bool,
+    base_path: str | None,
+    open_browser: bool,
 ) -> None:
     """Serve the explorer on this machine and open it; with --workers, to others too.
 
@@ -52,7 +62,8 @@ def serve_command(
             "app", error.name, "is not installed", "install it: pip install 'tokentrip[app]'"
         ) from error
     _check_free(host, port)
-    url = f"http://{host}:{port}/"
+    base = checked_base_path(base_path or "")
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{base}/"
     click.echo(f"tokentrip explorer on {url} (Ctrl+C stops it)")
     if open_browser and workers is None:
         _open_soon(url)
@@ -61,12 +72,12 @@ def serve_command(
     with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
         folder = jobs or Path(temporary)
         if workers is None:
-            create_app(folder, embed).run(host=host, port=port, debug=False)
+            create_app(folder, embed, base_path).run(host=host, port=port, debug=False)
         else:
-            _serve_many(host, port, folder, workers, embed)
+            _serve_many(host, port, folder, workers, embed, base_path)
 
 
-def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool) -> None:
+def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool, base_path: str | None) -> None:
     """Worker processes under gunicorn, which replaces one that dies or hangs.
 
     Started from here and not by ``gunicorn app.server:...``: that looks for ``app`` in the current folder
@@ -96,7 +107,7 @@ def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool) -> 
 
         def load(self) -> object:
             """The WSGI application; called once per worker."""
-            return create_app(jobs, embed).server
+            return create_app(jobs, embed, base_path).server
 
     Workers().run()
 

@@ -3,6 +3,7 @@
 import { formatQuery, omit, scenarioName } from "../core/address.js";
 import { whyFailed } from "../core/errors.js";
 import { slug } from "../core/files.js";
+import { ownAddress } from "../shell/place.js";
 import { saveFile } from "../shell/download.js";
 import { make } from "../shell/dom.js";
 import { fetchTripFile } from "../shell/fetch.js";
@@ -18,7 +19,7 @@ export function exportMenu(page) {
       event.preventDefault();
       save(page, file, whole.checked, problem);
     };
-    return make("a", { href: "/export/" + file, text: ending.slice(1), onclick });
+    return make("a", { href: ownAddress("/export/" + file), text: ending.slice(1), onclick });
   });
   const choice = make("label", { class: "whole" }, [whole, "whole trip, not this hop"]);
   return make("details", { class: "menu" }, [

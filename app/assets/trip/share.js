@@ -2,6 +2,7 @@
 
 import { formatQuery, omit } from "../core/address.js";
 import { whyFailed } from "../core/errors.js";
+import { ownAddress } from "../shell/place.js";
 import { make } from "../shell/dom.js";
 import { fetchTripFile } from "../shell/fetch.js";
 
@@ -58,7 +59,7 @@ function copyImage(query) {
 
 function copyFrame(query) {
   const frame = make("iframe", {
-    src: location.origin + "/embed" + query,
+    src: location.origin + ownAddress("/embed" + query),
     title: "One token's trip through a GPU mesh",
     loading: "lazy",
     ...FRAME,
