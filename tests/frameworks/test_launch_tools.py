@@ -491,3 +491,74 @@ def test_arguments_of_a_trainer_under_deepspeed_pass() -> None:
     (mesh,) = meshes(line)
     assert mesh.layout.unknown_flags == ()
     assert mesh.layout.world_size == 8
+
+
+WRITTEN = "echo -e 'enable_attention_dp: true\\nprint_iter_log: true' > extra.yml\n"
+SERVE = "trtllm-serve m --tp_size 4 --extra_llm_api_options ./extra.yml"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        WRITTEN + f'srun --ntasks 4 bash -c "{SERVE}"\n',
+        "docker exec box bash -c \"cat <<EOF > /tmp/extra.yml\nenable_attention_dp: true\nEOF\n\"\n"
+        f"docker exec box bash -c '{SERVE}'\n",
+        f"Text\n\n.. code-block:: bash\n\n    {WRITTEN}    {SERVE}\n",
+    ],
+    ids=["outside", "inside another", "page"],
+)  # fmt: skip
+def test_a_file_that_the_text_writes_is_read_wherever_it_is_named(script: str) -> None:
+    assert sizes(script) == [("", "tensorrt-llm", 4, {"dp": 4})]
+
+
+def test_three_dashes_make_no_flag() -> None:
+    (mesh,) = meshes("python3 -m sglang.launch_server --model m --tp 8 ----dist-init-addr h:1 --nnodes 1")
+    assert mesh.layout.unknown_flags == ("----dist-init-addr",)
+
+
+def test_a_systemd_unit() -> None:
+    unit = (
+        "[Unit]\nDescription=Serves, doesn't it\n\n[Service]\nExecStartPre=-/usr/bin/docker rm x\n"
+        "ExecStart=/usr/bin/docker run --gpus all \\\n  --name x img \\\n  vllm serve m -tp 4\n"
+        "ExecStop=/usr/bin/docker stop x\n"
+    )
+    assert sizes(unit, "serve.service") == [("", "vllm", 4, {"tp": 4})]
+
+
+def test_a_word_around_what_a_branch_decides_is_read_each_way() -> None:
+    script = 'if [ "$G" = a ]; then D=1; else D=4; fi\nRUN=run_$D\n'
+    line = "python3 -m MaxText.train b.yml hardware=gpu ici_fsdp_parallelism=2 "
+    with pytest.raises(ConfigError, match="decided by a branch"):
+        sizes(f"{script}{line}ici_data_parallelism=${{D}}", "a.sh")
+    assert sizes(f"{script}{line}run_name=$RUN", "a.sh") == [("", "maxtext", 2, {"dp": 2})]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run_recipe.py --model gpt_oss_20b --mode pretrain -mb 1 -tp 2 -ep 4", {"tp": 2, "dp": 4, "ep": 4}),
+        ("run_recipe.py --model llama3_8b --mode pretrain -tp 2", {"tp": 2, "cp": 2, "dp": 2}),
+        ("pretrain_llama3_8b.py model.tensor_model_parallel_size=4", {"tp": 4, "dp": 2}),
+    ],
+)
+def test_scripts_of_megatron_bridge(line: str, expected: dict[str, int]) -> None:
+    assert sizes(f"torchrun --nproc_per_node=8 {line}")[0][3] == expected
+    assert {"config_file_not_read", "recipe_read"} & codes(f"torchrun --nproc_per_node=8 {line}")
+
+
+def test_a_script_of_a_recipe_alone_is_no_plain_megatron() -> None:
+    with pytest.raises(ConfigError, match="a recipe or a file decides"):
+        sizes("torchrun --nproc_per_node=8 examples/recipes/llama/pretrain_llama3_8b.py")
+
+
+def test_verl_rollouts_by_sglang_are_engines_side_by_side() -> None:
+    found = sizes(
+        VERL + "actor_rollout_ref.actor.fsdp_config.fsdp_size=-1 actor_rollout_ref.rollout.name=sglang "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=2"
+    )
+    assert found[1] == ("rollout", "sglang", 16, {"tp": 2, "dp": 8})
+
+
+def test_engines_beside_ms_swift_are_said() -> None:
+    line = "NPROC_PER_NODE=4 megatron rlhf --rlhf_type grpo --use_vllm true --vllm_mode colocate"
+    assert "not_modelled" in codes(line)

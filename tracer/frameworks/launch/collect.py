@@ -29,7 +29,14 @@ from tracer.frameworks.launch.tools.adapters import (
     slime,
     without_dynamo,
 )
-from tracer.frameworks.launch.tools.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
+from tracer.frameworks.launch.tools.recipes import (
+    bridge_flags,
+    recipe_model,
+    recipe_note,
+    recipe_of,
+    recipe_settings,
+    script_recipe,
+)
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
@@ -93,6 +100,7 @@ class Collector:
             )
         for command in script.commands:
             self._shell_command(command, counts.under(header), role)
+            self.files.update(command.files)
         self.inside -= 1
         return {name: value for name, value in script.variables.items() if name != "@"}
 
@@ -171,6 +179,7 @@ class Collector:
                 else header
             )
             before = len(self.processes)
+            self.files.update(files)
             self.shell(read_again(text), found.env, shell_header, found.arguments, role)
             self._under_tasks(before, found)
             return
@@ -259,6 +268,8 @@ class Collector:
             return None if self.hint is None else Program(self.hint)
         if recipe_settings(recipe_of(found.name, words)):
             return Program("megatron", "nemo")
+        if script_recipe(found.name) and program_of_flags(words) is None:
+            return Program("megatron", "nemo")
         tool = tool_of_overrides(words)
         if tool is not None and self.hint in (None, tool.framework, "vllm", "sglang"):
             return tool
@@ -277,11 +288,11 @@ class Collector:
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
             values: Mapping[str, object] = {
                 **recipe_settings(process.model, process.words),
-                **_hydra_name(process.words), **overrides(process.words),
+                **_hydra_name(process.words), **bridge_flags(process.words), **overrides(process.words),
             }  # fmt: skip
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
-            notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
+            notes = _recipe_notes(process.words, process.model) if process.adapter == "nemo" else ()
             model = recipe_model(process.model) or process.model
             self.processes += [
                 replace(one, notes=(*one.notes, *notes), model=one.model or model) for one in found
@@ -416,17 +427,18 @@ class Collector:
         self.processes = fits
 
 
-def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
-    """A remark about a recipe or a Hydra file that gives what the overrides do not."""
+def _recipe_notes(words: Sequence[str], recipe: str) -> tuple[Note, ...]:
+    """A remark about a recipe or a file that gives what the overrides do not."""
+    if recipe_settings(recipe, words):
+        return (recipe_note(recipe, words),)
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         value = value if equals else "".join(words[place + 1 : place + 2])
-        if name in ("--recipe", "--factory") and recipe_settings(value, words):
-            return (recipe_note(value, words),)
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)
-    return ()
+    message = "the script's own configuration may set sizes that these overrides do not; it was not opened"
+    return (Note("config_file_not_read", message, "give every size as an override"),)
 
 
 def _hydra_name(words: Sequence[str]) -> dict[str, str]:

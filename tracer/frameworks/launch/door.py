@@ -11,7 +11,7 @@ from tracer.frameworks.launch.collect import Collector
 from tracer.frameworks.launch.pages import code_blocks
 from tracer.frameworks.launch.programs import tool_of_overrides
 from tracer.frameworks.launch.result import Launch
-from tracer.frameworks.launch.texts import CONFIG_SUFFIXES, SHELL_SUFFIXES, check_text, kind_of
+from tracer.frameworks.launch.texts import CONFIG_SUFFIXES, SHELL_SUFFIXES, check_text, kind_of, unit_commands
 from tracer.frameworks.launch.words import MAX_WORDS
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.registry import framework
@@ -65,6 +65,11 @@ def read_launch(
         raise ConfigError(
             filename, first[0] if first else "", "has no code block", "give the launch line alone"
         )
+    unit = unit_commands(given)
+    if unit:
+        reader.given.append("systemd unit")
+        reader.shell(unit, {}, Counts())
+        return reader.launch()
     kind = kind_of(given, filename)
     if kind in CONFIG_SUFFIXES:
         reader.documents(given, kind, filename or "text")

@@ -78,6 +78,21 @@ def _one_field(parts: list[str]) -> str:
     return Unread(typed, tuple(dict.fromkeys(name for part in unread for name in part.missing)))
 
 
+def _with_options(typed: str, parts: Sequence[str]) -> Undecided | None:
+    """Known text around one word that a branch decides: undecided too, each way whole; None for any other."""
+    unread = [part for part in parts if isinstance(part, Unread)]
+    found = unread[0] if len(unread) == 1 else None
+    if not isinstance(found, Undecided) or not found.options:
+        return None
+    ways = []
+    for option in found.options:
+        whole = "".join("".join(option) if part is found else part for part in parts)
+        if len(option) > 1 or len(whole.split()) > 1 or any(isinstance(word, Unread) for word in option):
+            return None
+        ways.append((whole,))
+    return Undecided(typed, found.missing, tuple(ways))
+
+
 Value = str | tuple[str, ...]
 
 
@@ -121,6 +136,9 @@ class Expander:
                     done.append(current or "")
                     current = None
         if unread:
+            decided = _with_options(word.typed, [self.text_of(piece) for piece in word.pieces])
+            if decided is not None:
+                return [decided]
             whole_text = read_again(self.joined(word.pieces, word.typed))
             return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)), (), whole_text)]
         return _bounded([*done, *([] if current is None else [current])])
@@ -139,6 +157,9 @@ class Expander:
             return _bounded(["".join(parts)])[0]
         if len(parts) == 1:
             return parts[0]
+        decided = _with_options(typed, parts)
+        if decided is not None:
+            return decided
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
         return Unread(typed, missing, split_fields(parts), "".join(map(read_again, parts)))
 

@@ -13,6 +13,14 @@ CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _KEY = re.compile(r"[\w.\"'/-]+\s*:(?:\s|$)")
 
 
+def unit_commands(text: str) -> str:
+    """The commands of a systemd unit, as shell lines; empty for any other text."""
+    if not re.search(r"(?m)^\s*\[(?:Unit|Service)\]\s*$", text) or "ExecStart=" not in text:
+        return ""
+    joined = re.sub(r"\\\s*\n\s*", " ", text)
+    return "\n".join(re.findall(r"(?m)^\s*ExecStart=[-@:+!]*(.+)$", joined))
+
+
 def check_text(text: str, filename: str | None) -> None:
     """Refuse what is too long, or no text.
 

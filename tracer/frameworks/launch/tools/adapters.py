@@ -59,7 +59,11 @@ def megatron_swift(process: Process) -> Process:
         "alltoall",
         "give the flags to change them",
     )
-    return replace(process, words=(*extra, *words), counts=counts, notes=(*process.notes, note))
+    notes = [*process.notes, note]
+    if "--use-vllm" in given or "--vllm-mode" in given:
+        message = "--use_vllm is not modelled: the trip lacks the engines that generate beside training"
+        notes.append(Note("not_modelled", message, "the groups hold; --strict refuses it"))
+    return replace(process, words=(*extra, *words), counts=counts, notes=tuple(notes))
 
 
 def slime(process: Process) -> list[Process]:

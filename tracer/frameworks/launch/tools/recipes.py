@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from tracer.data import FOLDER
@@ -13,6 +14,13 @@ from tracer.frameworks.launch.tools.values import RENAMED
 from tracer.frameworks.model_names import named_model
 from tracer.frameworks.notes import Note
 
+_SHORT = {
+    "-tp": "tensor_model_parallel_size", "-pp": "pipeline_model_parallel_size",
+    "-cp": "context_parallel_size",
+    "-vp": "virtual_pipeline_model_parallel_size", "-ep": "expert_model_parallel_size",
+    "-etp": "expert_tensor_parallel_size",
+}  # fmt: skip
+"""Short flags of Megatron-Bridge's ``run_recipe.py``, and the long ones, which are overrides of the model."""
 _FLAGS = ("--recipe", "--factory", "--hf-path", "--hf-model", "--hf-model-id", "--model", "--model-name")
 
 
@@ -22,16 +30,53 @@ def recipe_of(script: str, words: Sequence[str]) -> str:
     >>> recipe_of("pretrain.py", ["--recipe", "llama3_8b"]), recipe_of("pretrain_llama3_8b.py", [])
     ('llama3_8b', 'pretrain_llama3_8b')
     """
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name.replace("_", "-") in _FLAGS:
-            return value if equals else "".join(words[place + 1 : place + 2])
+    given = _named(words)
+    if given and ("--model" in words or any(word.startswith("--model=") for word in words)):
+        mode = next((after for word, after in pairwise(words) if word == "--mode"), "")
+        library = f"{given}_{mode}_config"
+        return library if library in _recipes()["recipes"] else given
+    if given:
+        return given
     base = script.rsplit("/", 1)[-1].removesuffix(".py")
     while base:
         if named_model(base).spec is not None:
             return base
         base = base.partition("_")[2]
     return ""
+
+
+def script_recipe(script: str) -> str:
+    """The recipe of Megatron-Bridge that one of its scripts is named after; empty for any other script.
+
+    >>> script_recipe("pretrain_llama3_8b.py"), script_recipe("pretrain_gpt.py")
+    ('llama3_8b_pretrain_config', '')
+    """
+    found = re.fullmatch(r"(pretrain|finetune)_(\w{1,80})\.py", script.rsplit("/", 1)[-1])
+    name = f"{found.group(2)}_{found.group(1)}_config" if found is not None else ""
+    return name if name in _recipes()["recipes"] else ""
+
+
+def _named(words: Sequence[str]) -> str:
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name.replace("_", "-") in _FLAGS:
+            return value if equals else "".join(words[place + 1 : place + 2])
+    return ""
+
+
+def bridge_flags(words: Sequence[str]) -> dict[str, object]:
+    """The flags of Megatron-Bridge's ``run_recipe.py`` as the overrides that it makes of them.
+
+    >>> bridge_flags(["-tp", "2", "--context_parallel_size=4"])
+    {'model.tensor_model_parallel_size': '2', 'model.context_parallel_size': '4'}
+    """
+    found: dict[str, object] = {}
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        size = _SHORT.get(name) or name.removeprefix("--").replace("-", "_")
+        if name.startswith("-") and size in _SHORT.values():
+            found[f"model.{size}"] = value if equals else "".join(words[place + 1 : place + 2])
+    return found
 
 
 def recipe_settings(recipe: str, words: Sequence[str] = ()) -> Mapping[str, object]:

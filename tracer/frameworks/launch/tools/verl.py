@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.result import Process
@@ -168,6 +169,8 @@ def _rollout(
                 "read the server's own line: tokentrip from sglang -- --tp-size ... --attn-dp-size ...",
             )
         tables |= {"ep_size": expert} if expert is not None else {}
+        engines = _engines(counts, tables["tp_size"], tables["pp_size"])
+        tables |= {"dp_size": engines} if engines > 1 else {}
         return [Process("sglang", (), env, counts, "verl", "rollout", tables, adapter="verl", notes=notes)]
     if engine == "trtllm":
         tables = {
@@ -176,6 +179,10 @@ def _rollout(
             if key in ("tensor_parallel_size", "pipeline_parallel_size")
         }
         tables |= {"moe_expert_parallel_size": expert} if expert is not None and str(expert) != "1" else {}
+        engines = _engines(counts, given["tensor_parallel_size"], given.get("pipeline_parallel_size", 1))
+        if engines > 1:
+            message = f"the rollout has {engines} engines side by side; this is the mesh of one"
+            notes = (*notes, Note("one_of_several", message, "the others are its copies"))
         return [
             Process("tensorrt-llm", (), env, Counts(), "verl", "rollout", tables, adapter="verl", notes=notes)
         ]
@@ -188,3 +195,12 @@ def _rollout(
         tables["enable_expert_parallel"] = True
     tables["distributed_executor_backend"] = "external_launcher"
     return [Process("vllm", (), env, counts, "verl", "rollout", tables, adapter="verl", notes=notes)]
+
+
+def _engines(counts: Counts, *sizes: object) -> int:
+    """How many engines of these sizes the GPUs hold; 1 where a size is not known."""
+    numbers = [int(str(size)) if str(size).isdecimal() else 0 for size in sizes]
+    product = prod(numbers)
+    if not counts.gpus or not product or counts.gpus % product:
+        return 1
+    return counts.gpus // product
