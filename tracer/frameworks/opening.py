@@ -82,7 +82,29 @@ def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
             distinct.append([process])
         else:
             same.append(process)
+    if launch.page and not asked.strict:
+        return _of_page(distinct, list(launch.refused), asked)
+    if launch.refused:
+        raise launch.refused[0]
     return [LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)) for group in distinct]
+
+
+def _of_page(groups: list[list[Process]], refused: list[ConfigError], asked: Asked) -> list[LaunchedMesh]:
+    """The meshes of a page's launches, which are alternatives; those that are refused are said."""
+    found: list[LaunchedMesh] = []
+    for group in groups:
+        try:
+            found.append(LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)))
+        except ConfigError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    if not refused:
+        return found
+    message = f"{len(refused)} of this page's launches are refused; the first: {refused[0]}"
+    note = Note("launch_refused", message[:400], "give that one alone")
+    first = replace(found[0].layout, warnings=(*found[0].layout.warnings, note))
+    return [replace(found[0], layout=first), *found[1:]]
 
 
 def from_flags(
@@ -250,6 +272,9 @@ def _check_asks(process: Process, gpus: int | None) -> None:
         if (len(option) > 1 and option.isupper()) or "." in option
         else f"{'-' if len(option) == 1 else '--'}{option}"
     )
+    if not word:
+        rule = "is not given here, and the configuration below this one, which sets it, is not here"
+        raise ConfigError(name, None, rule, f"add --gpus N, or the key {name}")
     error = unread_error(name, Unread(word, word.missing))
     raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
 
