@@ -26,14 +26,16 @@ count those too, each rank its own, and are left to rule 3.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from tracer.runs.inquiry import Inquiry
+from tracer.runs.precedent import strays
 from tracer.runs.reading.recording import Group, Recording
 from tracer.runs.waits import Blame, Suspect, Wait, reach
 
 MAX_NAMED_SHARE = 0.5
+MAX_CIRCLE = 32
+"""Ranks in circles of waits whose programs are held against others'."""
 
 
 def blame(recording: Recording) -> Blame:
@@ -54,7 +56,6 @@ class _Verdict:
 
     def _rank_suspects(self) -> None:
         """Causes: faulted and mismatched ranks, then the ends of the wait graph."""
-        self.result.waits = list(self.waits.values())
         causes: dict[int, tuple[int, str]] = {}
         found = self.found
         by_rule = ((1, found.faulted), (4, found.mismatched), (5, found.unstarted), (6, found.absent))
@@ -72,6 +73,7 @@ class _Verdict:
             causes = {rank: each for rank, each in causes.items() if each[0] not in (1, 2)}
         if not causes:
             self._warn_of_stuck_groups()
+        self.result.waits = list(self.waits.values())
         suspects = [
             Suspect(rank, why, rule, len(self.result.waiting_for(rank)))
             for rank, (rule, why) in causes.items()
@@ -106,22 +108,34 @@ class _Verdict:
 
     def _ends(self, causes: dict[int, tuple[int, str]]) -> dict[int, str]:
         """Ranks that others wait for and that wait for nobody, or for one another in a circle."""
-        out: dict[int, set[int]] = defaultdict(set)
+        ends = self._free(causes)
+        while self.found.is_large and self.found.can_decode and any(map(self._follow_on, ends)):
+            ends = self._free(causes)
+        named = {rank: wait.why for rank, wait in ends.items() if not wait.is_pair}
+        if named or causes:
+            return named
+        idle = {rank: wait.why for rank, wait in ends.items() if not any(self.ranks[rank].pending())}
+        return idle or self._circle()
+
+    def _follow_on(self, rank: int) -> bool:
+        """Look at what an end of the graph waits in itself; whether that told a wait."""
+        before = len(self.waits)
+        self.found.follow(rank)
+        return len(self.waits) > before
+
+    def _free(self, causes: dict[int, tuple[int, str]]) -> dict[int, Wait]:
+        """Ranks that are waited for and wait for nobody that can be seen, with the clearest wait for each."""
+        out: set[int] = set()
         why: dict[int, Wait] = {}
         for wait in self.waits.values():
-            if wait.waiter not in causes:
-                out[wait.waiter].add(wait.culprit)
-            why.setdefault(wait.culprit, wait)
-        free = [rank for rank in why if rank in self.ranks and rank not in causes and not out.get(rank)]
-        ends = {rank: why[rank].why for rank in free if not why[rank].is_pair and not self._stuck(rank)}
-        if ends or causes:
-            return ends
-        idle = {
-            rank: why[rank].why
-            for rank in free
-            if why[rank].is_pair and not self._stuck(rank) and not any(self.ranks[rank].pending())
+            out.add(wait.waiter)
+            if wait.culprit not in why or (why[wait.culprit].is_pair and not wait.is_pair):
+                why[wait.culprit] = wait
+        return {
+            rank: wait
+            for rank, wait in why.items()
+            if rank in self.ranks and rank not in causes and rank not in out and not self._stuck(rank)
         }
-        return idle or self._circle(out, why)
 
     def _stuck(self, rank: int) -> bool:
         """Whether a rank waits in a collective itself: it suffers, and is no cause that can be seen."""
@@ -131,13 +145,30 @@ class _Verdict:
             for group, each in self.ranks[rank].progress.items()
         )  # fmt: skip
 
-    def _circle(self, out: dict[int, set[int]], why: dict[int, Wait]) -> dict[int, str]:
-        """Ranks that wait for one another, where nobody else is a cause."""
-        return {
-            rank: f"it is in a circle of waits: {wait.why}"
-            for rank, wait in why.items()
-            if rank in reach(rank, self.waits.values())
-        }
+    def _circle(self) -> dict[int, str]:
+        """Ranks that wait for one another, where nobody else is a cause.
+
+        Of these, one that waits in nothing but what it has already overtaken (a sum that runs beside its
+        work) is not held up by it: it stopped on its own.
+        """
+        waits = list(self.waits.values())
+        inside = {wait.culprit: wait for wait in waits if wait.culprit in reach(wait.culprit, waits)}
+        near = [self.ranks[rank] for rank in inside if rank in self.ranks][:MAX_CIRCLE]
+        others = [each for each in self.found.recording.sample if each.rank not in inside]
+        odd = strays(near, others) if near and self.found.can_decode else []
+        if odd and len(odd) < len(near):
+            return {
+                rank: "what it issued last follows on what came before as nowhere else in the job, and it is "
+                f"in a circle of waits: {inside[rank].why}"
+                for rank in odd
+            }
+        if passed := self.found.passed():
+            return passed
+        stopped = [each.rank for each in near if self.found.can_decode and self._is_free(each.rank)]
+        return {rank: f"it is in a circle of waits: {inside[rank].why}" for rank in stopped or inside}
+
+    def _is_free(self, rank: int) -> bool:
+        return self.found.frontier(rank).is_free
 
 
 _ORDER = {4: 0, 1: 1, 6: 2, 2: 3, 5: 4, 3: 5}
