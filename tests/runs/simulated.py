@@ -15,12 +15,18 @@ from typing import Any
 from tracer.mesh.mesh import Mesh
 
 MEGATRON = {
-    "tp": "TENSOR_MODEL_PARALLEL_GROUP", "pp": "PIPELINE_MODEL_PARALLEL_GROUP", "cp": "CONTEXT_PARALLEL_GROUP",
-    "dp": "DATA_PARALLEL_GROUP", "dp-cp": "DATA_PARALLEL_GROUP_WITH_CP", "tp-pp": "MODEL_PARALLEL_GROUP",
-    "tp-cp": "TENSOR_AND_CONTEXT_PARALLEL_GROUP", "ep": "EXPERT_MODEL_PARALLEL_GROUP",
-    "etp": "EXPERT_TENSOR_PARALLEL_GROUP", "edp": "EXPERT_DATA_PARALLEL_GROUP",
+    "tp": "TENSOR_MODEL_PARALLEL_GROUP",
+    "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+    "cp": "CONTEXT_PARALLEL_GROUP",
+    "dp": "DATA_PARALLEL_GROUP",
+    "dp-cp": "DATA_PARALLEL_GROUP_WITH_CP",
+    "tp-pp": "MODEL_PARALLEL_GROUP",
+    "tp-cp": "TENSOR_AND_CONTEXT_PARALLEL_GROUP",
+    "ep": "EXPERT_MODEL_PARALLEL_GROUP",
+    "etp": "EXPERT_TENSOR_PARALLEL_GROUP",
+    "edp": "EXPERT_DATA_PARALLEL_GROUP",
     "etp-ep": "EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP",
-}  # fmt: skip
+}
 WORDS = {"dp-cp": "dp_cp", "tp-pp": "tp_pp", "tp-cp": "tp_cp", "etp-ep": "ep_tp"}
 
 
@@ -68,6 +74,7 @@ class Job:
     sp: bool = True
     training: bool = True
     names: str = "megatron"
+    ulysses: bool = False
 
     @property
     def mesh(self) -> Mesh:
@@ -75,7 +82,7 @@ class Job:
         edp = self.tp * self.cp * self.dp // (self.ep * self.etp)
         return Mesh.build(
             self.order, tp=self.tp, cp=self.cp, dp=self.dp, pp=self.pp, ep=self.ep, etp=self.etp, edp=edp
-        )  # type: ignore[arg-type]
+        )
 
     def families(self) -> list[str]:
         """Groups that are made, in order of creation."""
@@ -115,6 +122,9 @@ class Groups:
         """The rank's group of a family: where the job does not make it, the one with the same members."""
         if (rank, family) in self._of:
             return self._of[rank, family]
+        for axis in family.split("-"):  # a group over two axes, of which one is no axis
+            if (rank, axis) in self._of and self.size(rank, axis) == self.size(rank, family):
+                return self._of[rank, axis]
         row = tuple(self.mesh.group(rank, family.split("-")))
         return next((name for name, members in self.members.items() if members == row and name != "0"), "0")
 
@@ -161,10 +171,18 @@ class Program:
         """K/V around the CP ring."""
         job = self.groups.job
         members = self.groups.mesh.group(self.rank, "cp")
+        if job.ulysses:
+            return
         place, shape = members.index(self.rank), (2, job.rows * job.tp, 1, 16)
         for _ in range(len(members) - 1):
             self.pair("cp", "send", members[(place + 1) % len(members)], shape)
             self.pair("cp", "recv", members[place - 1], shape)
+
+    def heads(self, width: int) -> None:
+        """Heads scattered over CP, or gathered again."""
+        if self.groups.job.ulysses:
+            shape = (self.groups.job.rows * self.groups.job.tp, width)
+            self.one("cp", "all_to_all", shape, shape)
 
     def pair(self, family: str, word: str, peer: int, shape: tuple[int, ...]) -> None:
         """A send or a receive."""
@@ -195,7 +213,9 @@ class Program:
         if forward:
             if job.sp:
                 self.gather(job.rows)
+            self.heads(3 * job.hidden // job.tp)
             self.ring()
+            self.heads(job.hidden // job.tp)
             self.total(job.rows)
             self.experts(forward=True) if job.experts else self.half()
             return
@@ -244,7 +264,7 @@ class Fault:
     kind: str
     at: float = 0.7
 
-    def apply(self, calls: list[Call], draw: random.Random) -> list[Call]:
+    def apply(self, calls: list[Call]) -> list[Call]:
         """The rank's program with the fault in it."""
         places = [i for i, call in enumerate(calls) if self._fits(calls, i)]
         place = min(places, key=lambda i: abs(i - self.at * len(calls)))
@@ -252,7 +272,7 @@ class Fault:
         rest = calls[place + 1 :]
         if self.kind in ("hang", "missing", "silent"):
             return calls[:place]
-        if self.kind == "skip":
+        if self.kind in ("skip", "no_recv", "no_send"):
             return [*calls[:place], *rest]
         if self.kind == "order":
             return [*calls[:place], rest[0], call, *rest[1:]]
@@ -293,7 +313,9 @@ class Rank:
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def simulate(job: Job, fault: Fault | None = None, *, seed: int = 0, steps: int = 2) -> tuple[Groups, dict[int, Rank]]:
+def simulate(
+    job: Job, fault: Fault | None = None, *, seed: int = 0, steps: int = 2
+) -> tuple[Groups, dict[int, Rank]]:
     """Run a job until it ends or hangs."""
     draw = random.Random(seed)
     groups = Groups(job)
@@ -305,12 +327,7 @@ def simulate(job: Job, fault: Fault | None = None, *, seed: int = 0, steps: int 
             program.step()
         calls = program.calls
         if fault is not None and fault.rank == rank:
-            if fault.kind in ("no_recv", "no_send"):
-                places = [i for i in range(len(calls)) if fault._fits(calls, i)]
-                place = min(places, key=lambda i: abs(i - fault.at * len(calls)))
-                calls = [*calls[:place], *calls[place + 1 :]]
-            else:
-                calls = fault.apply(calls, draw)
+            calls = fault.apply(calls)
         ranks[rank] = Rank(calls, window)
     _run(groups, ranks)
     return groups, ranks
@@ -349,10 +366,15 @@ def _run(groups: Groups, ranks: dict[int, Rank]) -> None:
                     ranks[rank].done[place] = True
                 del at[name, number]
                 moved = True
-        for (_, src, dst), (sends, receives) in pairs.items():
-            while sends and receives and _is_next(ranks[dst], receives[0]) and _is_next(ranks[src], sends[0]):
-                ranks[src].done[sends.pop(0)] = True
-                ranks[dst].done[receives.pop(0)] = True
+        for (_, src, dst), (outgoing, incoming) in pairs.items():
+            while (
+                outgoing
+                and incoming
+                and _is_next(ranks[dst], incoming[0])
+                and _is_next(ranks[src], outgoing[0])
+            ):
+                ranks[src].done[outgoing.pop(0)] = True
+                ranks[dst].done[incoming.pop(0)] = True
                 moved = True
         for each in ranks.values():
             while each.first_open < len(each.done) and each.done[each.first_open]:
@@ -361,9 +383,7 @@ def _run(groups: Groups, ranks: dict[int, Rank]) -> None:
 
 def _is_next(rank: Rank, place: int) -> bool:
     """Whether all that a rank issued before is done; sends run beside what follows them."""
-    return all(
-        rank.done[i] or rank.issued[i][0].is_p2p for i in range(rank.first_open, place)
-    )
+    return all(rank.done[i] or rank.issued[i][0].is_p2p for i in range(rank.first_open, place))
 
 
 def dumps(
@@ -376,7 +396,8 @@ def dumps(
 def _dump(groups: Groups, rank: int, each: Rank, form: str, ring: int, timed: bool) -> dict[str, Any]:
     own = [name for name, members in groups.members.items() if rank in members]
     numbers = {name: place for place, name in enumerate(own)}
-    status, p2p = {}, defaultdict(int)
+    status = {}
+    p2p: dict[str, int] = defaultdict(int)
     collectives: dict[str, int] = defaultdict(int)
     entries = []
     completed: dict[str, int] = defaultdict(int)
@@ -401,8 +422,10 @@ def _dump(groups: Groups, rank: int, each: Rank, form: str, ring: int, timed: bo
             "last_enqueued_collective": put or -1, "last_started_collective": -1,
             "last_completed_collective": completed[name] or -1,
         }  # fmt: skip
-    config = {name: {"name": name, "desc": groups.descriptions[name], "ranks": str(list(groups.members[name]))}
-              for name in own}  # fmt: skip
+    config = {
+        name: {"name": name, "desc": groups.descriptions[name], "ranks": str(list(groups.members[name]))}
+        for name in own
+    }
     kept = [e for e in entries if not e["retired"]] if form == "active" else entries
     return {
         "version": "2.9", "nccl_version": "2.27.3", "pg_config": config, "pg_status": status,

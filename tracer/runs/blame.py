@@ -14,11 +14,19 @@ The rules, each with its limit:
    sends issued together end together. So a pair alone names a rank only where no other rule names one, and
    where that rank has nothing pending.
 4. **Different collectives.** Members of a group that wait under one sequence number in different kinds,
-   sizes or dtypes wait for ever; the smaller party is named, both where they are equal.
+   sizes or dtypes wait for ever; the smaller party is named. Of equal parties, the one is named that does what
+   came next nowhere else after the same operations, or whose dtype or size no other operation has
+   (``precedent``); both, where the recording does not tell.
 5. **Not started.** Where all have issued a collective and some GPUs have started it, those that have not
    are waited for. Limit: recorders that do not time kernels show "scheduled" throughout.
 6. **No recording.** A rank without a recording is named where its peers wait, all other members have
    arrived, and at least half of the group and more than half of the job was recorded.
+
+Rules 2, 3 and 6 follow what each rank waits in: its first pending operation that is no send and that nothing
+issued later has overtaken (``frontier``). A member that has issued an operation and waits in an earlier one
+is held up by that one, and is no cause. Where ranks wait for one another in a circle, an operation was left
+out or out of order: named is the rank whose last operations follow on one another as nowhere else, else the
+one that most others saw pass an operation by, else all of the circle.
 
 Sequence numbers are compared inside one group, never between groups; groups that carry sends and receives
 count those too, each rank its own, and are left to rule 3.

@@ -34,7 +34,11 @@ class Frontier:
         # Indices count every operation: one that is missing here, or recorded as done, has ended.
         last = max(
             [op.index for op in record.ops if op.index not in open_ones]
-            + [op.index - 1 for op in pending if op.index - 1 not in open_ones and op.index > pending[0].index],
+            + [
+                op.index - 1
+                for op in pending
+                if op.index - 1 not in open_ones and op.index > pending[0].index
+            ],
             default=-1,
         )
         waits = [op for op in pending if op.kind is not OpKind.SEND] or list(pending)
@@ -58,6 +62,10 @@ class Frontier:
         """The pending half of a pair that answers a send or receive of ``rank``."""
         want = OpKind.SEND if op.kind is OpKind.RECV else OpKind.RECV
         return next(
-            (each for each in self.pending if each.kind is want and each.peer == rank and each.group == op.group),
+            (
+                each
+                for each in self.pending
+                if each.kind is want and each.peer == rank and each.group == op.group
+            ),
             None,
         )

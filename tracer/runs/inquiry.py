@@ -76,7 +76,7 @@ class Inquiry:
         return not self.is_large or len(self._frontiers) < MAX_DECODED
 
     def follow(self, rank: int) -> None:
-        """Waits of a rank in the operation at its front: for members that are absent, or held up themselves."""
+        """Waits of a rank in the operation at its front: for members that are absent, or held up."""
         if rank in self._followed or rank in self.faulted or not self.can_decode:
             return
         self._followed.add(rank)
@@ -89,7 +89,7 @@ class Inquiry:
             self._follow_group(rank, head)
 
     def _follow_group(self, rank: int, head: Op) -> None:
-        """Members that issued a collective and wait in an earlier operation, and those without a recording."""
+        """Members that issued a collective and wait in an earlier one, and those without a recording."""
         gone, is_held = [], False
         for member in head.group.members[:MAX_WAITED_FOR] if self.is_large else head.group.members:
             if member == rank:
@@ -139,7 +139,6 @@ class Inquiry:
     def _follow_absent(self, rank: int, head: Op, gone: list[int]) -> None:
         """Rule 6: all that were recorded are there, so those without a recording are waited for."""
         recorded = head.group.size - len(gone)
-        # A receive may come from any recorded number of ranks: one of two is as many as there can be.
         for member in gone:
             why = (
                 f"it gave no recording, and all {recorded} other recorded ranks of {head.group} "
@@ -154,7 +153,7 @@ class Inquiry:
         return 2 * len(self.ranks) > self.recording.world_size
 
     def _follow_pair(self, rank: int, head: Op) -> None:
-        """The other half of a send or receive: in a rank without a recording, absent, or behind another wait."""
+        """The other half of a send or receive: not recorded, absent, or behind another wait."""
         peer = head.peer
         if peer is None or peer == rank:
             return
@@ -199,10 +198,25 @@ class Inquiry:
             return
         done = {rank: each.completed for rank, each in known.items() if each.completed is not None}
         put = {rank: each.enqueued for rank, each in known.items() if each.enqueued is not None}
+        if not group.description and self._counts_pairs(group, known, max(done.values(), default=0)):
+            return
         if len(set(done.values())) > 1:
             self._behind(group, done)
         if len(set(put.values())) > 1:
             self._not_there(group, put, known)
+
+    def _counts_pairs(self, group: Group, known: dict[int, Progress], most: int) -> bool:
+        """Whether a group that nothing is known of counts what not all take part in: sends and receives.
+
+        Where a collective has ended, every member has issued it.
+        """
+        lacks = any(each.enqueued is not None and each.enqueued < most for each in known.values())
+        return lacks and not any(
+            op.group == group and op.kind.needs_all
+            for rank in known
+            if self.ranks[rank].decoded or not self.is_large
+            for op in self.ranks[rank].ops
+        )
 
     def _behind(self, group: Group, done: dict[int, int]) -> None:
         best = max(done, key=lambda rank: (done[rank], -rank))
@@ -322,7 +336,7 @@ class Inquiry:
         tied = [party for party in parties if len(party) == most]
         odd = [party for party in parties if len(party) < most]
         if len(tied) > 1:
-            odd += [tied[place] for place in self._odd(group, sequence, [party[0] for party in tied])]
+            odd += [tied[place] for place in self._odd(group, sequence, [ops[party[0]] for party in tied])]
         right = [party for party in parties if party not in odd]
         for party in odd:
             other_rank = next(each for each in (right or parties) if each is not party)[0]
@@ -337,14 +351,9 @@ class Inquiry:
                         self._wait(waiter, rank, group, self.mismatched[rank])
         return True
 
-    def _odd(self, group: Group, sequence: int, ranks: list[int]) -> list[int]:
+    def _odd(self, group: Group, sequence: int, parties: list[Op]) -> list[int]:
         """Which of parties of equal size does what the job does nowhere else."""
         known = (each for each in self.ranks.values() if each.decoded or not self.is_large)
-        parties = [
-            {op.sequence: call_of(op) for op in self.ranks[rank].ops
-             if op.group == group and op.sequence is not None and op.sequence >= sequence}
-            for rank in ranks
-        ]  # fmt: skip
         return Precedent(group, sequence, known).odd(parties)
 
 

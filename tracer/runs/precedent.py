@@ -17,6 +17,8 @@ Call = tuple[object, ...]
 MAX_GROUPS = 64
 MAX_HISTORY = 48
 MIN_HISTORY = 2
+MIN_KINDS = 8
+"""How often a kind must be recorded elsewhere before one that is recorded nowhere is odd."""
 MIN_PROGRAM = 4
 MAX_LOOKED_BACK = 64
 MAX_PROGRAMS = 16
@@ -35,34 +37,39 @@ def call_of(op: Op) -> Call:
 
 
 class Precedent:
-    """The calls of one kind of group, by group and sequence number, in the ranks whose operations are known."""
+    """The calls of one kind of group, by group and sequence number, in ranks whose operations are known."""
 
     def __init__(self, group: Group, number: int, records: Iterable[RankRecord]) -> None:
         self.group, self.number = group, number
         self._calls: dict[Group, dict[int, Call]] = {}
-        self._traits: set[object] = set()
+        self._traits: set[tuple[str, object]] = set()
+        self._kinds: Counter[OpKind] = Counter()
         for record in records:
             for op in record.ops:
                 if op.group != group or op.sequence != number:
-                    self._traits |= {op.in_elements, op.out_elements, op.dtype, *call_of(op)[1:]}
+                    self._traits.update(trait for each in _traits(op) for trait in each)
                 if op.sequence is None or not _alike(op.group, group):
                     continue
+                self._kinds[op.kind] += op.group != group or op.sequence != number
                 if op.group not in self._calls and len(self._calls) >= MAX_GROUPS and op.group != group:
                     continue
                 self._calls.setdefault(op.group, {}).setdefault(op.sequence, call_of(op))
 
-    def odd(self, parties: Sequence[Mapping[int, Call]]) -> list[int]:
-        """Places of the parties that do what is not done elsewhere; all where that cannot be told.
-
-        ``parties`` give each party's calls by sequence number, from the number in question on.
-        """
+    def odd(self, parties: Sequence[Op]) -> list[int]:
+        """Places of the parties that do what is not done elsewhere; all where that cannot be told."""
         expected = self._next()
         if expected is not None:
-            right = [place for place, calls in enumerate(parties) if calls.get(self.number) == expected]
+            right = [place for place, op in enumerate(parties) if call_of(op) == expected]
             if len(right) == 1:
                 return [place for place in range(len(parties)) if place not in right]
-        strange = [place for place, calls in enumerate(parties) if self._is_strange(calls[self.number])]
-        return strange if 0 < len(strange) < len(parties) else list(range(len(parties)))
+        seen = [self._kinds[op.kind] for op in parties]
+        if max(seen) >= MIN_KINDS and 0 in seen:
+            return [place for place, count in enumerate(seen) if not count]
+        for traits in zip(*map(_traits, parties), strict=True):
+            strange = [place for place, each in enumerate(traits) if each and not each & self._traits]
+            if 0 < len(strange) < len(parties):
+                return strange
+        return list(range(len(parties)))
 
     def _next(self) -> Call | None:
         """What came next where the same operations came before, most of them; None without a precedent."""
@@ -85,9 +92,15 @@ class Precedent:
             return None
         return ranked[0][0]
 
-    def _is_strange(self, call: Call) -> bool:
-        """Whether a call has a dtype or a number of elements that no other operation of the job has."""
-        return any(trait not in self._traits for trait in call[1:])
+
+def _traits(op: Op) -> tuple[set[tuple[str, object]], ...]:
+    """Dtype, widths of rows and elements of an operation: what a wrong tensor has as no other."""
+    widths = {shape[-1] for shape in (*op.in_shapes, *op.out_shapes) if len(shape) > 1}
+    return (
+        {("dtype", op.dtype)},
+        {("width", width) for width in widths},
+        {("elements", op.in_elements), ("elements", op.out_elements)},
+    )
 
 
 def _alike(one: Group, other: Group) -> bool:
@@ -114,7 +127,11 @@ def strays(ranks: Sequence[RankRecord], others: Sequence[RankRecord]) -> list[in
 def _program(record: RankRecord) -> list[Call]:
     """A rank's operations as words that ranks in the same place of other groups share."""
     return [
-        (op.kind, op.group.description or op.group.size, *(call_of(op)[1:] if op.sequence is not None else ()))
+        (
+            op.kind,
+            op.group.description or op.group.size,
+            *(call_of(op)[1:] if op.sequence is not None else ()),
+        )
         for op in record.ops
     ]
 
