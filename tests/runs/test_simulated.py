@@ -85,3 +85,13 @@ def test_open_operations_alone_name_the_rank_too(name: str, kind: str, tmp_path:
 def test_where_two_disagree_and_nothing_tells_who_is_right_both_are_named(tmp_path: Path) -> None:
     report = report_of(JOBS["dense"], tmp_path, Fault(12, "order", 0.8), form="active")
     assert [suspect.rank for suspect in report.blame.suspects] == [12, 13]
+
+
+@pytest.mark.parametrize("kind", ["hang", "size"])
+def test_of_a_large_run_only_what_is_in_question_is_decoded(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracer.runs.reading.files.EAGER_BYTES", 0)
+    report = report_of(Job(tp=2, dp=12, pp=4, ep=8, experts=8), tmp_path, Fault(30, kind))
+    assert [suspect.rank for suspect in report.blame.suspects] == [30], report.blame.suspects
+    assert any(not record.decoded for record in report.recording.ranks.values())

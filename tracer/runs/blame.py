@@ -14,8 +14,8 @@ The rules, each with its limit:
    sends issued together end together. So a pair alone names a rank only where no other rule names one, and
    where that rank has nothing pending.
 4. **Different collectives.** Members of a group that wait under one sequence number in different kinds,
-   sizes or dtypes wait for ever; the smaller party is named. Of equal parties, the one is named that does what
-   came next nowhere else after the same operations, or whose dtype or size no other operation has
+   sizes or dtypes wait for ever; the smaller party is named. Of equal parties, the one is named that does
+   what came next nowhere else after the same operations, or whose dtype or size no other operation has
    (``precedent``); both, where the recording does not tell.
 5. **Not started.** Where all have issued a collective and some GPUs have started it, those that have not
    are waited for. Limit: recorders that do not time kernels show "scheduled" throughout.
@@ -117,7 +117,7 @@ class _Verdict:
     def _ends(self, causes: dict[int, tuple[int, str]]) -> dict[int, str]:
         """Ranks that others wait for and that wait for nobody, or for one another in a circle."""
         ends = self._free(causes)
-        while self.found.is_large and self.found.can_decode and any(map(self._follow_on, ends)):
+        while self.found.is_large and any(map(self._follow_on, ends)):
             ends = self._free(causes)
         named = {rank: wait.why for rank, wait in ends.items() if not wait.is_pair}
         if named or causes:
@@ -161,9 +161,10 @@ class _Verdict:
         """
         waits = list(self.waits.values())
         inside = {wait.culprit: wait for wait in waits if wait.culprit in reach(wait.culprit, waits)}
-        near = [self.ranks[rank] for rank in inside if rank in self.ranks][:MAX_CIRCLE]
+        known = (rank for rank in inside if rank in self.ranks and self.found.can_look(rank))
+        near = [self.ranks[rank] for rank in known][:MAX_CIRCLE]
         others = [each for each in self.found.recording.sample if each.rank not in inside]
-        odd = strays(near, others) if near and self.found.can_decode else []
+        odd = strays(near, others) if near else []
         if odd and len(odd) < len(near):
             return {
                 rank: "what it issued last follows on what came before as nowhere else in the job, and it is "
@@ -172,7 +173,7 @@ class _Verdict:
             }
         if passed := self.found.passed():
             return passed
-        stopped = [each.rank for each in near if self.found.can_decode and self._is_free(each.rank)]
+        stopped = [each.rank for each in near if self._is_free(each.rank)]
         return {rank: f"it is in a circle of waits: {inside[rank].why}" for rank in stopped or inside}
 
     def _is_free(self, rank: int) -> bool:

@@ -20,7 +20,7 @@ from tracer.runs.reading.recording import (
 )
 from tracer.runs.waits import Wait
 
-MAX_DECODED = 256
+MAX_DECODED = 64
 """Ranks of a large run whose operations are decoded to look for the cause."""
 MAX_WAITED_FOR = 64
 """Ranks of one group that each waiting rank is held against: those furthest back."""
@@ -48,6 +48,7 @@ class Inquiry:
         self.paired = self._groups_with_pairs()
         self._frontiers: dict[int, Frontier] = {}
         self._followed: set[int] = set()
+        self._decoded_here = 0
         self.witnesses: dict[tuple[int, str], set[int]] = defaultdict(set)
 
     def run(self) -> None:
@@ -62,22 +63,27 @@ class Inquiry:
             if group not in self.paired:
                 self._same_number(group, members)
         for record in self._in_question():
-            self.follow(record.rank)
+            if self._is_known(record.rank):
+                self.follow(record.rank)
 
     def frontier(self, rank: int) -> Frontier:
         """Where a rank stands, from its operations, which are decoded if they are not yet."""
         if rank not in self._frontiers:
+            self._decoded_here += not self._is_known(rank)
             self._frontiers[rank] = Frontier.of(self.ranks[rank])
         return self._frontiers[rank]
 
-    @property
-    def can_decode(self) -> bool:
-        """Whether another rank's operations may still be decoded."""
-        return not self.is_large or len(self._frontiers) < MAX_DECODED
+    def can_look(self, rank: int) -> bool:
+        """Whether a rank's operations are at hand, or may still be decoded."""
+        return self._is_known(rank) or self._decoded_here < MAX_DECODED
+
+    def _is_known(self, rank: int) -> bool:
+        """Whether a rank's operations are at hand: of a large run, decoding each takes a tenth of a second."""
+        return not self.is_large or self.ranks[rank].decoded
 
     def follow(self, rank: int) -> None:
         """Waits of a rank in the operation at its front: for members that are absent, or held up."""
-        if rank in self._followed or rank in self.faulted or not self.can_decode:
+        if rank in self._followed or rank in self.faulted or not self.can_look(rank):
             return
         self._followed.add(rank)
         head = self.frontier(rank).head
@@ -102,7 +108,7 @@ class Inquiry:
                 is_held = True  # a wait of its own tells that
                 self._witness(rank, member, head)
                 continue
-            if member in self.faulted or not self.can_decode:
+            if member in self.faulted or not self._is_known(member):
                 continue
             theirs = self.frontier(member)
             issued = theirs.issued(head.group, head.sequence or 0)
@@ -115,7 +121,7 @@ class Inquiry:
 
     def _witness(self, rank: int, member: int, head: Op) -> None:
         """Whether a member that has not issued an operation waits in one that others issued after it."""
-        if member in self.faulted or not self.can_decode:
+        if member in self.faulted or not self._is_known(member):
             return
         theirs, mine = self.frontier(member).head, self.frontier(rank)
         if theirs is None or theirs.sequence is None or theirs.group in self.paired:
@@ -163,10 +169,13 @@ class Inquiry:
             self._wait(rank, peer, head.group, why, is_pair=True)
             if self._is_mostly_recorded:
                 self.absent.setdefault(peer, why)
-        elif peer not in self.faulted and self.can_decode:
+        elif peer not in self.faulted and self.can_look(peer):
             theirs = self.frontier(peer)
             half = theirs.facing(head, rank)
-            if half is not None and theirs.blocks(half):
+            if half is None:
+                why = f"rank {rank} waits in {head}, and rank {peer} has not issued the other half"
+                self._wait(rank, peer, head.group, why, is_pair=True)
+            elif theirs.blocks(half):
                 why = f"rank {peer} has issued {half}, but waits in {theirs.head}"
                 self._wait(rank, peer, head.group, why, is_pair=True)
 
