@@ -78,7 +78,7 @@ class Inquiry:
         return self._is_known(rank) or self._decoded_here < MAX_DECODED
 
     def _is_known(self, rank: int) -> bool:
-        """Whether a rank's operations are at hand: of a large run, decoding each takes a tenth of a second."""
+        """Whether a rank's operations are at hand: decoding one of a large run takes a tenth of a second."""
         return not self.is_large or self.ranks[rank].decoded
 
     def follow(self, rank: int) -> None:
