@@ -1,35 +1,8 @@
 """Who is late: the ranks that others wait for, with the evidence in words.
 
-The rules, each with its limit:
-
-1. **Behind its peers.** In a group, a rank that has not completed a collective which a peer has completed is
-   faulted: the collective needs all, so its part was done, and only the rank itself (its GPU, its driver, its
-   watchdog) can fail to see the end. Limit: dumps taken while a job runs differ by what happened in between;
-   where more than half of the ranks would be named, none is, and a warning says so.
-2. **Not there.** A rank that has not issued a collective which a peer waits in is waited for. It is a
-   cause unless it waits itself: then the one it waits for is (the wait graph). Ranks that recorded nothing
-   while their peers wait fall under this rule.
-3. **Sends without receives.** Of a pair, the side that has fewer operations pending keeps the other waiting.
-   Limits: a rank that does not notice completions (rule 1) shows pending operations that are long over, and
-   sends issued together end together. So a pair alone names a rank only where no other rule names one, and
-   where that rank has nothing pending.
-4. **Different collectives.** Members of a group that wait under one sequence number in different kinds,
-   sizes or dtypes wait for ever; the smaller party is named. Of equal parties, the one is named that does
-   what came next nowhere else after the same operations, or whose dtype or size no other operation has
-   (``precedent``); both, where the recording does not tell.
-5. **Not started.** Where all have issued a collective and some GPUs have started it, those that have not
-   are waited for. Limit: recorders that do not time kernels show "scheduled" throughout.
-6. **No recording.** A rank without a recording is named where its peers wait, all other members have
-   arrived, and at least half of the group and more than half of the job was recorded.
-
-Rules 2, 3 and 6 follow what each rank waits in: its first pending operation that is no send and that nothing
-issued later has overtaken (``frontier``). A member that has issued an operation and waits in an earlier one
-is held up by that one, and is no cause. Where ranks wait for one another in a circle, an operation was left
-out or out of order: named is the rank whose last operations follow on one another as nowhere else, else the
-one that most others saw pass an operation by, else all of the circle.
-
-Sequence numbers are compared inside one group, never between groups; groups that carry sends and receives
-count those too, each rank its own, and are left to rule 3.
+``rules`` states the rules by which a rank is named, each with its limits; ``inquiry`` collects the evidence,
+``frontier`` tells what a rank waits in, ``precedent`` which of two that disagree does what the job does
+elsewhere. Here the evidence is ranked, so that the cause stands before those that suffer.
 """
 
 from __future__ import annotations
