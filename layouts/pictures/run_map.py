@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 MAX_CARDS, MAX_RANKS = 64, 4096
 """Up to as many ranks each is a card with its figures; beyond, a square; beyond the second, none is drawn."""
-CARD, CARD_HEIGHT, SQUARE = (84.0, 92.0, 12.0)
+CARD, CARD_HEIGHT, SQUARE = 92.0, 92.0, 12.0
 GAP, PAD, HEAD, LEFT = 10.0, 8.0, 28.0, 8.0
 MAX_NOTES = 4
+NO_RECORDING = "no recording"
 
 
 def run_map(report: RunReport, theme: str = "auto") -> str:
@@ -91,16 +92,16 @@ def _card(report: RunReport, rank: int, at: tuple[float, float], state: str, pen
     box = pen.both("ink" if heavy else "box", "ink" if heavy else "edge")
     yield f'<rect x="{x:g}" y="{y:g}" width="{CARD:g}" height="{CARD_HEIGHT:g}" rx="8" {box}{dash}/>'
     yield pen.text(x + 9, y + 22, str(rank), ink, 16, weight=600 if state in ("named", "waits") else 400)
-    yield pen.text(x + 9, y + 40, _coordinates(report, rank), soft, 11)
+    yield pen.text(x + 9, y + 40, _coordinates(report, rank), soft, 12)
     yield pen.text(x + 9, y + 62, _figure(report, rank), ink, 13, weight=600 if heavy else 400)
-    words = {"named": _rule_word(report, rank), "absent": "no recording"}.get(state, state)
-    yield pen.text(x + 9, y + 82, words, soft, 11, weight=600 if state in ("named", "waits") else 400)
+    words = _rule_word(report, rank) if state == "named" else NO_RECORDING if state == "absent" else state
+    yield pen.text(x + 9, y + 82, words, soft, 12, weight=600 if state in ("named", "waits") else 400)
     yield "</g>"
 
 
 def _rule_word(report: RunReport, rank: int) -> str:
     rule = next(each.rule for each in report.blame.suspects if each.rank == rank)
-    return {4: "differs", 6: "no recording", 5: "not started"}.get(rule, "stopped")
+    return {4: "differs", 6: NO_RECORDING, 5: "not started"}.get(rule, "stopped")
 
 
 def _square(rank: int, at: tuple[float, float], state: str, pen: Pen) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _column(row: DiffRow, x: float, low: float, pen: Pen) -> Iterator[str]:
         shape = f'x="{x + WIDE / 2 - half:g}" y="{middle - 10:g}" width="{2 * half:g}" height="20" rx="10"'
         yield f"<rect {shape} {pen.both('page', 'edge')}/>"
         colour = "soft" if row.status is Status.SAME else "ink"
-        yield pen.text(x + WIDE / 2, middle + 4, words, colour, 11, anchor="middle")
+        yield pen.text(x + WIDE / 2, middle + 4, words, colour, 12, anchor="middle")
 
 
 def _box(
@@ -88,10 +88,10 @@ def _box(
         f"{pen.both('box', 'token' if loud else 'edge')}/>"
     )
     yield pen.text(x + 10, y + 19, lines[0], "ink", 12, weight=600)
-    yield pen.text(x + 10, y + 37, lines[1], "soft", 11)
-    yield pen.text(x + 10, y + 53, lines[2], "soft", 11)
+    yield pen.text(x + 10, y + 37, lines[1], "soft", 12)
+    yield pen.text(x + 10, y + 53, lines[2], "soft", 12)
     if axis:
-        yield pen.text(x + WIDE - 8, y + 19, axis, "soft", 11, anchor="end")
+        yield pen.text(x + WIDE - 8, y + 19, axis, "soft", 12, anchor="end")
 
 
 def _lack(at: tuple[float, float], words: str, pen: Pen, *, loud: bool) -> Iterator[str]:

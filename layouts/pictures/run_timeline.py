@@ -50,13 +50,13 @@ def run_timeline(ranks: Sequence[int], ops: Sequence[TimedOp], span_ns: int, the
     body = [
         *_key(pen),
         *(
-            pen.text(LEFT - 8, y + 14, str(rank), "soft", 11, anchor="end")
+            pen.text(LEFT - 8, y + 14, str(rank), "soft", 12, anchor="end")
             + pen.line(f"M{LEFT:g} {y + ROW:g}h{inner:g}", "edge", 0.5)
             for rank, y in rows.items()
         ),
         *(f'<path d="{"".join(found)}" {pen.fill(colour)}/>' for colour, found in paths.items()),
-        pen.text(LEFT, height - 6, "0", "soft", 11),
-        pen.text(WIDTH - RIGHT, height - 6, format_seconds(span_ns * 1e-9), "soft", 11, anchor="end"),
+        pen.text(LEFT, height - 6, "0", "soft", 12),
+        pen.text(WIDTH - RIGHT, height - 6, format_seconds(span_ns * 1e-9), "soft", 12, anchor="end"),
         f'<line class="run-cursor s-ink" x1="{LEFT:g}" x2="{LEFT:g}" y1="{TOP:g}" y2="{height - FOOT:g}" '
         f'stroke="{pen.colours["ink"]}" stroke-width="1.5" data-left="{LEFT:g}" data-width="{inner:g}"/>',
     ]
@@ -68,5 +68,5 @@ def _key(pen: Pen) -> Iterator[str]:
     x = LEFT
     for axis, words in KEY:
         yield f'<rect x="{x:g}" y="6" width="10" height="10" {pen.fill(COLOURS.get(axis, "soft"))}/>'
-        yield pen.text(x + 16, 15, words, "soft", 11)
+        yield pen.text(x + 16, 15, words, "soft", 12)
         x += 32 + 7 * len(words)

@@ -4,6 +4,7 @@ import { formatQuery } from "../core/address.js";
 import { make, picture } from "../shell/dom.js";
 import { canRunJobs, startJob } from "../shell/job.js";
 import { chart } from "./chart.js";
+import { runPlayer } from "./run_player.js";
 
 // Words longer than this may wrap in a table.
 const LONG_CELL = 40;
@@ -18,6 +19,8 @@ const BLOCKS = {
   job: jobBlock,
   picture: pictureBlock,
   chart: chartBlock,
+  run: runBlock,
+  links: linksBlock,
 };
 
 export function reportBlock(page, block) {
@@ -94,6 +97,18 @@ function pictureBlock(page, { name, svg, files }) {
   const links = files.flatMap(([text, path]) => [" ", make("a", { href: path + here, download: "", text })]);
   const save = links.length ? make("p", { class: "help" }, ["Save this picture:", ...links]) : null;
   return make("section", {}, [picture(svg, name), save]);
+}
+
+function runBlock(page, block) {
+  return runPlayer(block);
+}
+
+function linksBlock(page, { links }) {
+  return make(
+    "p",
+    { class: "options" },
+    links.map(([text, href]) => make("a", { class: "button", href, text })),
+  );
 }
 
 function chartBlock(page, block) {

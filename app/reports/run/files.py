@@ -62,7 +62,7 @@ def _written(folder: Path, listed: list[tuple[str, int]], data: bytes) -> list[P
     for number, (name, size) in enumerate(listed):
         content = data[place : place + size]
         place += size
-        path = folder / str(number) / (_UNSAFE.sub("_", name.rsplit("/", 1)[-1])[-120:] or "file")
+        path = folder / str(number) / (_UNSAFE.sub("_", name.rsplit("/", 1)[-1]).lstrip(".")[-120:] or "file")
         path.parent.mkdir()
         plain = _unpacked(content, left)
         left -= len(plain)

@@ -18,7 +18,7 @@ MAX_OPS = 6000
 
 
 def played(report: RunReport, ranks: list[int], family: str) -> Block | None:
-    """The player of some ranks' operations, of one family of groups or of all; None where nothing was timed."""
+    """The player of some ranks' operations, of one family or of all; None where nothing was timed."""
     shown = ranks[:MAX_ROWS]
     timed = [
         (rank, op, start)

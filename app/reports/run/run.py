@@ -58,23 +58,26 @@ def run_of_files(query: dict[str, str], body: bytes) -> dict[str, Any]:
 def _report(query: dict[str, str], paths: list[Path], source: str) -> dict[str, Any]:
     try:
         recording = read_run(paths)
-        held = query.get("against", "").strip()
+        held = query.get("held", "").strip()
         report = examine(recording, reference(held, recording.world_size) if held else None)
         found = _page(query, report, source)
     except ConfigError as error:
-        raise ConfigError(error.field, _plain(error.got, paths), error.rule, error.fix) from error
+        got, rule = _plain(error.got, paths), without_folders(error.rule, paths)
+        raise ConfigError(error.field, got, rule, error.fix) from error
     text = without_folders(json.dumps(found), paths)
     page: dict[str, Any] = json.loads(text)
     return page
 
 
 def _plain(got: object, paths: list[Path]) -> object:
-    return without_folders(str(got), paths)
+    if isinstance(got, list):
+        return [_plain(each, paths) for each in got]
+    return without_folders(got, paths) if isinstance(got, str) else got
 
 
 def _page(query: dict[str, str], report: RunReport, source: str) -> dict[str, Any]:
     ranks = _chosen_ranks(query, report)
-    family = query.get("group", "")
+    family = query.get("run_group", "")
     run = report.recording
     versions = sorted({record.version for record in run.ranks.values() if record.version})
     told = f", {', '.join(map(str, run.sources)).replace('_', ' ')} {', '.join(versions)}".rstrip()
@@ -84,6 +87,7 @@ def _page(query: dict[str, str], report: RunReport, source: str) -> dict[str, An
         "blocks": [
             *_late(report),
             *_map(report, ranks, family),
+            *_evidence(report),
             *_layout(report),
             *_layer(report),
             *size_blocks(report),
@@ -104,11 +108,11 @@ def _page(query: dict[str, str], report: RunReport, source: str) -> dict[str, An
 def _chosen_ranks(query: dict[str, str], report: RunReport) -> list[int]:
     """The rank that is asked for, else those of the suspects and their groups first, then all."""
     known = list(report.recording.ranks)
-    text = query.get("rank", "")
+    text = query.get("run_rank", "")
     if text:
         asked = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
         if asked not in report.recording.ranks:
-            raise ConfigError("rank", text, "gave no recording", f"try rank={known[0]}")
+            raise ConfigError("run_rank", text, "gave no recording", f"try run_rank={known[0]}")
         return [asked]
     named = [each.rank for each in report.blame.suspects]
     near = [wait.waiter for wait in report.blame.waits if wait.culprit in named]
@@ -123,20 +127,27 @@ def _controls(query: dict[str, str], report: RunReport | None) -> list[Block]:
             "kind": "files", "key": "files", "label": "Dumps, a folder, a profiler trace or NCCL logs",
             "most_bytes": MAX_BYTES, "most_unpacked": MAX_UNPACKED, "wrong": "",
         },
-        choice_control(
-            "recording", "Or a recording that ships here", query.get("recording", ""),
-            [("", "none"), *SHIPPED.items()],
-        ),
-        text_control("against", "Hold it to a scenario or a launch line", query.get("against", "")),
+        {
+            **choice_control(
+                "recording", "Or a recording that ships here", query.get("recording", ""),
+                [("", "none"), *SHIPPED.items()],
+            ),
+            "drops_files": True,
+        },
+        text_control("held", "Hold it to a scenario or a launch line", query.get("held", "")),
     ]  # fmt: skip
     if report is not None:
         ranks = list(report.recording.ranks)[:MAX_RANKS]
         controls.append(
-            choice_control("rank", "Rank", query.get("rank", ""), [ALL, *((str(r), str(r)) for r in ranks)])
+            choice_control(
+                "run_rank", "Rank", query.get("run_rank", ""), [ALL, *((str(r), str(r)) for r in ranks)]
+            )
         )
         families = sorted(set(report.layout.families.values()))
         controls.append(
-            choice_control("group", "Groups", query.get("group", ""), [ALL, *((f, f) for f in families)])
+            choice_control(
+                "run_group", "Groups", query.get("run_group", ""), [ALL, *((f, f) for f in families)]
+            )
         )
     return controls
 
@@ -145,9 +156,9 @@ def _empty() -> list[Block]:
     return [
         heading("Read what happened"),
         note(
-            "Drop Flight Recorder dumps (one per rank, pickle or JSON), profiler traces (.json, .json.gz) or logs "
-            "of NCCL_DEBUG=INFO here. The page tells who is late and who waits, recovers the layout from the "
-            "groups, and lays the recorded operations of a layer beside those of the trip."
+            "Drop Flight Recorder dumps (one per rank, pickle or JSON), profiler traces (.json, .json.gz) "
+            "or logs of NCCL_DEBUG=INFO here. The page tells who is late and who waits, recovers the "
+            "layout from the groups, and lays the recorded operations of a layer beside those of the trip."
         ),
         note(
             f"Files are sent for one answer and forgotten with it: up to {MAX_BYTES >> 20} MB packed, "
@@ -162,20 +173,24 @@ def _late(report: RunReport) -> list[Block]:
         return [heading(NOBODY), *map(note, report.blame.warnings[:4])]
     names = ", ".join(str(each.rank) for each in suspects[:12]) + (", ..." if len(suspects) > 12 else "")
     title = "Which rank stopped first?" if len(suspects) == 1 else "Which ranks stopped first?"
+    return [heading(f"{title} {names}")]
+
+
+def _evidence(report: RunReport) -> list[Block]:
     rows = [
-        (str(each.rank), each.why, f"{each.waiting:,}", f"rule {each.rule}") for each in suspects[:MAX_ROWS]
+        (str(each.rank), each.why, f"{each.waiting:,}", f"rule {each.rule}")
+        for each in report.blame.suspects[:MAX_ROWS]
     ]
-    return [
-        heading(f"{title} {names}"),
-        table("Evidence, rank by rank", ("rank", "why", "ranks that wait", "by"), rows, prose=True),
-    ]
+    heads = ("rank", "why", "ranks that wait", "by")
+    return [table("Evidence, rank by rank", heads, rows, prose=True)] if rows else []
 
 
 def _map(report: RunReport, ranks: Sequence[int], family: str) -> list[Block]:
     block = played(report, list(ranks), family)
     figure = (
-        "The figure of a rank is the last operation that it completed in its smallest group (TP where there is "
-        "one); compare it within a group, never between groups. Clocks of different hosts may differ."
+        "The figure of a rank is the last operation that it completed in its smallest group (TP where "
+        "there is one); compare it within a group, never between groups. Clocks of different hosts may "
+        "differ."
     )
     if block is None:
         return [picture("The ranks of the run", run_map(report, "page")), note(figure)]
