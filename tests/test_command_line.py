@@ -229,7 +229,10 @@ WRONG = [
     (("trip", "six-cuts", "--tokens", "1,x"), "--tokens='1,x' must be positions"),
     (("trip", "six-cuts", "--tokens", "1,1"), "names position 1 of replica 2 twice"),
     (("fits", "six-cuts", "--usable", "2"), "usable=2.0 must be a part of the memory"),
-    (("time", "six-cuts", "--set", "cluster.hardware=mi300x"), "cluster.ib_bytes_per_s=None is needed"),
+    (
+        ("time", "six-cuts", "--set", "cluster.hardware=mi300x"),
+        "cluster.ib_bytes_per_s is not given and is needed",
+    ),
     (("causal", "six-cuts", "--cp", "131072", "--ep", "16"), "whose work can be listed"),
     (("rank", "six-cuts", "99"), "rank=99 must be a whole number from 0 to 31"),
     (("groups", "six-cuts", "--axis", "xp"), "axis='xp' has no groups"),

@@ -60,7 +60,9 @@ BAD_SIZES = [MISSING, None, 0, -1, True, "4096", 1.5, float("nan"), float("inf")
 def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
     for family, key in SIZE_CASES:
         path = r"config\.text_config" if family == "llama4" else "config"
-        refusal = rf"^{path}\.{key}=.* (must be a whole number|is needed to read this config)"
+        refusal = (
+            rf"^{path}\.{key}(=.*| is not given and) (must be a whole number|is needed to read this config)"
+        )
         with pytest.raises(ConfigError, match=refusal):
             read_config(changed(family, **{key: value}))
 
@@ -68,7 +70,7 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
 @pytest.mark.parametrize(
     ("family", "values", "message"),
     [
-        ("deepseek_v3", {"model_type": MISSING}, "config.model_type=None must name a family"),
+        ("deepseek_v3", {"model_type": MISSING}, "config.model_type is not given and must name a family"),
         ("deepseek_v3", {"model_type": ["deepseek_v3"]}, "config.model_type=.* must name a family"),
         (
             "deepseek_v3",
@@ -89,9 +91,13 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
         (
             "deepseek_v3",
             {"model_type": "mixtral", "architectures": None},
-            "config.num_local_experts=None is needed",
+            "config.num_local_experts is not given and is needed",
         ),
-        ("mixtral", {"model_type": "deepseek_v3", "architectures": []}, "config.kv_lora_rank=None is needed"),
+        (
+            "mixtral",
+            {"model_type": "deepseek_v3", "architectures": []},
+            "config.kv_lora_rank is not given and is needed",
+        ),
         ("mixtral", {"architectures": "Mixtral"}, "config.architectures='Mixtral' must be a list of texts"),
         (
             "deepseek_v3",
@@ -114,7 +120,7 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
             "config.norm_topk_prob=True has no one meaning with softmax",
         ),
         ("deepseek_v3", {"norm_topk_prob": 1}, "config.norm_topk_prob=1 must be true or false"),
-        ("deepseek_v3", {"q_lora_rank": MISSING}, "config.q_lora_rank=None is needed"),
+        ("deepseek_v3", {"q_lora_rank": MISSING}, "config.q_lora_rank is not given and is needed"),
         ("deepseek_v3", {"q_lora_rank": 0}, "config.q_lora_rank=0 must be a whole number from 1"),
         ("deepseek_v3", {"n_group": 7}, "config.n_group=7 must divide experts=256; try 4"),
         ("deepseek_v3", {"topk_group": 9}, "config.topk_group=9 must be at most expert_groups=8"),
@@ -128,7 +134,11 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
             {"first_k_dense_replace": 93},
             r"config.first_k_dense_replace=93 must be a whole number",
         ),
-        ("deepseek_v3", {"first_k_dense_replace": None}, "config.first_k_dense_replace=None is needed"),
+        (
+            "deepseek_v3",
+            {"first_k_dense_replace": None},
+            "config.first_k_dense_replace is not given and is needed",
+        ),
         (
             "deepseek_v3",
             {"routed_scaling_factor": float("nan")},
@@ -156,7 +166,7 @@ def test_a_malformed_size_is_refused_by_its_key(value: object) -> None:
         ),
         ("deepseek_v3", {"torch_dtype": "int3"}, "config.torch_dtype='int3' is not one this reader knows"),
         ("deepseek_v3", {"torch_dtype": 3}, "config.torch_dtype=3 must be a text"),
-        ("mixtral", {"hidden_size": 4097}, "config.head_dim=None is needed to read this config"),
+        ("mixtral", {"hidden_size": 4097}, "config.head_dim is not given and is needed to read this config"),
         ("gpt_oss", {"experts_per_token": 5}, "config.experts_per_token=5 must equal num_experts_per_tok=4"),
         (
             "gpt_oss",
@@ -195,13 +205,15 @@ def test_each_rule_names_its_key(family: str, values: Table, message: str) -> No
 @pytest.mark.parametrize("nested", [None, 3, [], "text"])
 def test_a_nested_table_that_is_none(nested: object) -> None:
     config = shipped_config("llama-4-scout") | {"text_config": nested}
-    with pytest.raises(ConfigError, match=r"config\.text_config=.* (must be a table|is needed)"):
+    with pytest.raises(
+        ConfigError, match=r"config\.text_config(=.*| is not given and) (must be a table|is needed)"
+    ):
         read_config(config)
 
 
 @pytest.mark.parametrize("config", [None, [], "config.json", 3, {3: "model_type"}])
 def test_a_config_that_is_no_table(config: object) -> None:
-    with pytest.raises(ConfigError, match=r"config=.* must be a table of named values"):
+    with pytest.raises(ConfigError, match=r"config(=.*| is not given and) must be a table of named values"):
         read_config(config)
 
 
@@ -209,7 +221,7 @@ def test_a_config_that_is_no_table(config: object) -> None:
     ("quantization", "message"),
     [
         ([], r"quantization_config=\[\] must be a table"),
-        ({}, "quantization_config.quant_method=None is needed"),
+        ({}, "quantization_config.quant_method is not given and is needed"),
         ({"quant_method": "aqlm"}, "quantization_config.quant_method='aqlm' is not one this reader knows"),
         ({"quant_method": "awq", "bits": 3}, "quantization_config.bits=3 with groups of 128 is not a format"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_SVD"}, "quant_algo='NVFP4_SVD' is a format this"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tracer
+from app.cli import main, tokentrip
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import Cluster
 from tracer.mesh.grid import MAX_LISTED_RANKS, RankGrid
@@ -250,11 +253,15 @@ def test_a_missing_size_is_an_error_only_where_it_is_needed() -> None:
     tables["model"] = {"layers": 8, "experts": 32, "top_k": 2}
     scenario = tracer.Scenario.from_dict(tables)
     assert scenario.to_dict()["model"]["vocab"] is None
-    with pytest.raises(ConfigError, match=r"model\.hidden=None is needed to size a row; add it to \[model\]"):
+    with pytest.raises(
+        ConfigError, match=r"model\.hidden is not given and is needed to size a row; add it to \[model\]"
+    ):
         tracer.take_trip(scenario)
     tables["model"] = None
     assert tracer.BareScenario.from_dict(tables).mesh.world_size == 32
-    with pytest.raises(ConfigError, match=r"model=None is needed to take a trip; add a \[model\] table"):
+    with pytest.raises(
+        ConfigError, match=r"model is not given and is needed to take a trip; add a \[model\] table"
+    ):
         tracer.Scenario.from_dict(tables)
 
 
@@ -268,3 +275,85 @@ def test_grid_refuses_what_is_no_axis_rank_or_coordinate() -> None:
         grid.rank({"tp": 0, "dp": 3})
     with pytest.raises(ConfigError, match="mixes the dense view and the expert view"):
         Mesh.build(tp=2).group(0, ("tp", "ep"))
+
+
+def said(*words: str) -> str:
+    from click.testing import CliRunner
+
+    done = CliRunner().invoke(tokentrip, list(words), standalone_mode=False)
+    assert isinstance(done.exception, ConfigError), done.output
+    return str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.toml",
+            "[mesh]\ntp = \n",
+            r"a\.toml' is not valid TOML at line 2, column 6: .*; mend the line",
+        ),
+        (
+            "a.toml",
+            '{"mesh": {"tp": 2}}',
+            r"a\.toml' is not valid TOML .*; it looks like JSON: end",
+        ),
+        ("a.json", "[mesh]\ntp = 2\n", r"a\.json' is not valid JSON .*; it looks like TOML: end the name in"),
+        (
+            "a.json",
+            '{"mesh": {"tp": 2}',
+            r"a\.json' is not valid JSON at line 1, column 19: .*; mend",
+        ),
+        (
+            "a.toml",
+            '[mesh]\ntp = "2"\n',
+            r"mesh\.tp='2' must be a whole number .*; write 2 without quotes",
+        ),
+        ("a.toml", "[mesh]\ntp = 2.0\n", r"mesh\.tp=2\.0 must be a whole number of at least 1; write 2\n"),
+        ("a.toml", "[mesh]\nepp = 2\n", r"mesh\.epp=2 is not a known key; did you mean 'ep'\?"),
+        ("a.toml", "[mesh]\ntensor_parallel_size = 2\n", r"did you mean 'tp'\?"),
+        ("a.toml", "[mesh]\nexperts = 8\n", r"mesh\.experts=8 is not a known key; it belongs in \[model\]"),
+        (
+            "a.toml",
+            "[model]\nnum_layers = 8\n",
+            r"model\.num_layers=8 is not .*; did you mean 'layers'\?",
+        ),
+        ("a.toml", '[token]\nprompt_logprobs = "true"\n', r"write true without quotes"),
+    ],
+)
+def test_a_file_that_is_wrong_says_where_and_what_to_write(
+    name: str, text: str, message: str, tmp_path: Path
+):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_scenario(path)
+
+
+def test_a_value_from_a_file_is_refused_with_the_files_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "mine.toml"
+    path.write_text("[mesh]\ntp = 0\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["trip", str(path)])
+    assert capsys.readouterr().err.rstrip().endswith(f"(in {path})")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("export", "six-cuts", "--to", "p.pdf"), r"end it in \.anim\.svg, \.svg, .* or \.graphml"),
+        (
+            ("export", "six-cuts", "--to", "/no/such/dir/a.svg"),
+            r"no folder /no/such/dir; make it first",
+        ),
+        (("trip", "six-cuts", "--order", "tp,cp,dp,pp"), "write tp-cp-dp-pp"),
+        (("trip", "six-cuts", "--order", "TP-CP-DP-PP"), "write tp-cp-dp-pp"),
+        (("kv", "six-cuts", "--whole"), r"--whole=True .* none is given; add --to SCENARIO"),
+        (("app", "--host", "nohost.invalid", "--no-open"), r"--host='nohost\.invalid' does not resolve"),
+        (("fits", "six-cuts", "--set", "cluster.hardware=l40s"), r"--set cluster\.ib_bytes_per_s=\.\.\."),
+    ],
+)
+def test_a_mistake_is_named_with_a_fix_that_works(words: tuple[str, ...], message: str):
+    assert re.search(message, said(*words))

@@ -85,7 +85,11 @@ def test_ranks_that_share_heads_work_alike(mesh: Table, imbalance: float) -> Non
     [
         ({"cp": 32, "kv_exchange": "ulysses"}, {}, r"kv_exchange='ulysses' cuts the 16 query heads .* 32 CP"),
         ({"cp": 4, "kv_exchange": "ulysses"}, {"heads": 12, "kv_heads": 6}, r"cuts 6 KV heads of a TP rank"),
-        ({"cp": 4, "kv_exchange": "hierarchical"}, {}, r"mesh\.cp_inner=None must be a whole number"),
+        (
+            {"cp": 4, "kv_exchange": "hierarchical"},
+            {},
+            r"mesh\.cp_inner is not given and must be a whole number",
+        ),
         ({"cp": 4, "kv_exchange": "hierarchical", "cp_inner": 3}, {}, r"cp_inner=3 must divide cp = 4"),
         ({"cp": 4, "cp_inner": 2}, {}, r"cp_inner=2 is the inner group of kv_exchange = 'hierarchical'"),
         (

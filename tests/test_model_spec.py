@@ -76,13 +76,15 @@ def test_kv_values_of_grouped_queries_and_of_mla() -> None:
 
 def test_a_size_that_is_needed_and_absent_is_named_with_a_reason() -> None:
     with pytest.raises(
-        ConfigError, match=r"model.hidden=None is needed to send a row; add it to \[model\]"
+        ConfigError, match=r"model.hidden is not given and is needed to send a row; add it to \[model\]"
     ) as caught:
         ModelSpec(layers=1).need("hidden", "send a row")
     assert (caught.value.field, caught.value.got) == ("model.hidden", None)
-    with pytest.raises(ConfigError, match=r"model.kv_heads=None is needed to count the K/V of a token"):
+    with pytest.raises(
+        ConfigError, match=r"model.kv_heads is not given and is needed to count the K/V of a token"
+    ):
         _ = ModelSpec(layers=1).kv_values_per_token
-    with pytest.raises(ConfigError, match=r"model.qk_rope_head_dim=None is needed"):
+    with pytest.raises(ConfigError, match=r"model.qk_rope_head_dim is not given and is needed"):
         _ = ModelSpec(layers=1, kv_lora_rank=512).kv_values_per_token
 
 
@@ -114,8 +116,11 @@ def test_a_size_that_is_not_a_whole_number_above_zero(field: str, value: object)
         ({"dense_layers": [True]}, r"model.dense_layers=True must be a whole number"),
         ({"shared_experts": -1}, r"model.shared_experts=-1 must be a whole number from 0"),
         ({"shared_hidden": 64}, r"model.shared_hidden=64 needs shared experts; add shared_experts = 1"),
-        ({"expert_groups": 8}, r"model.top_groups=None must come with expert_groups; add top_groups"),
-        ({"top_groups": 8}, r"model.expert_groups=None must come with top_groups"),
+        (
+            {"expert_groups": 8},
+            r"model.top_groups is not given and must come with expert_groups; add top_groups",
+        ),
+        ({"top_groups": 8}, r"model.expert_groups is not given and must come with top_groups"),
         ({"expert_groups": 5, "top_groups": 2}, r"model.expert_groups=5 must divide experts=32; try 4"),
         ({"expert_groups": 4, "top_groups": 5}, r"model.top_groups=5 must be at most expert_groups=4; try 4"),
         (
@@ -167,12 +172,12 @@ def test_a_field_about_experts_without_experts(field: str, value: object) -> Non
 
 @pytest.mark.parametrize("table", [None, [], "model", 3, {1: 2}])
 def test_what_is_not_a_table(table: object) -> None:
-    with pytest.raises(ConfigError, match=r"model=.* must be a table of named values"):
+    with pytest.raises(ConfigError, match=r"model(=.*| is not given and) must be a table of named values"):
         ModelSpec.from_dict(table)  # type: ignore[arg-type]
 
 
 def test_layers_must_be_given() -> None:
-    with pytest.raises(ConfigError, match=r"model.layers=None is needed to lay out the model"):
+    with pytest.raises(ConfigError, match=r"model.layers is not given and is needed to lay out the model"):
         ModelSpec.from_dict({"hidden": 8, "layers": None})
 
 

@@ -56,3 +56,22 @@ def test_the_engine_says_the_same_of_a_census() -> None:
     scenario = scenario_of(MILLION)
     with pytest.raises(ConfigError, match="mesh='1,048,576 ranks' has 2 stages of 524,288 ranks"):
         take_census(scenario, DrawnPicks.of_model(scenario.model, 8))
+
+
+def test_the_busiest_gpu_may_hold_a_shared_expert() -> None:
+    pytest.importorskip("numba")
+    from app.reports.batch.batch import batch_report
+
+    blocks = batch_report({"scenario": "deepseek-v3-decode-ep320"})["blocks"]
+    assert any("of the first" in block.get("text", "") for block in blocks)
+    assert not any(block["kind"] == "alert" for block in blocks)
+
+
+def test_a_gpu_without_the_rate_keeps_the_control_that_chooses_another() -> None:
+    from app.reports.roofline import roofline_report
+
+    page = roofline_report({"scenario": "deepseek-v3-prefill-ep32", "hardware": "a100"})
+    assert page["controls"][0]["key"] == "hardware"
+    assert "cluster.fp8_flops is not given" in said(page["blocks"])
+    there = roofline_report({"scenario": "deepseek-v3-prefill-ep32"})["blocks"]
+    assert any(block["kind"] == "chart" for block in there)

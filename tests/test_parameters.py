@@ -143,7 +143,8 @@ def test_a_size_the_count_needs_is_named(field: str) -> None:
     table |= {"experts": 4, "top_k": 2, "expert_hidden": 32}
     del table[field]
     with pytest.raises(
-        ConfigError, match=rf"model\.({field}|kv_heads|head_dim)=None is needed to count the parameters"
+        ConfigError,
+        match=rf"model\.({field}|kv_heads|head_dim) is not given and is needed to count the parameters",
     ):
         count_parameters(ModelSpec.from_dict(table | {"head_dim": 16}))
 

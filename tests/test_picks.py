@@ -201,7 +201,7 @@ def test_router_logits_go_through_the_models_own_router(tmp_path: Path) -> None:
     logits = np.array([[2.0, 1.0, 0.0, -1.0]])
     bias = np.array([0.0, 0.0, 5.0, 0.0])
     assert from_router_logits([logits], model, [bias]).tolist() == [[[2]]]
-    with pytest.raises(ConfigError, match="bias=None is needed"):
+    with pytest.raises(ConfigError, match="bias is not given and is needed"):
         from_router_logits([logits], model)
     np.savez(tmp_path / "logits.npz", layer_0=logits, bias=bias[None])
     assert everything(read_picks(tmp_path / "logits.npz", model)).tolist() == [[[2]]]

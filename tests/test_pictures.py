@@ -133,6 +133,31 @@ def test_png_and_gif_are_pictures_of_the_trip(tmp_path: Path, scene: Scene):
     assert {(0xE3, 0x2D, 0x83), (0xCF, 0x43, 0x10), (0x1A, 0x7B, 0x33)} <= colours
 
 
+def test_pixels_have_their_text_on_a_host_without_fonts(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    import resvg_py
+
+    from layouts.svg import raster
+
+    with_text = raster.to_png(scene, 4)
+    draw = resvg_py.svg_to_bytes
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", lambda **options: draw(**options, skip_system_fonts=True))
+    assert raster.to_png(scene, 4) == with_text
+    monkeypatch.setattr(raster, "FONT_FILES", [])
+    assert raster.to_png(scene, 4) != with_text
+
+
+@pytest.mark.parametrize("hop", [2, None])
+def test_a_gif_lasts_ten_seconds_at_most(scene: Scene, hop: int | None):
+    from layouts.svg.raster import to_gif
+
+    with Image.open(io.BytesIO(to_gif(scene, hop))) as image:
+        seconds = 0
+        for frame in range(getattr(image, "n_frames", 1)):
+            image.seek(frame)
+            seconds += image.info["duration"]
+    assert 4_000 <= seconds <= 10_000
+
+
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ):

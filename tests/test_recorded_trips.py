@@ -147,7 +147,7 @@ def test_an_array_that_may_be_either_way_round_is_refused() -> None:
     ("value", "message"),
     [
         ({"choices": [{"text": "x"}]}, "has no routed experts"),
-        ({"meta_info": {"id": "a"}}, r"meta_info\.routed_experts=None must be base64 text"),
+        ({"meta_info": {"id": "a"}}, r"meta_info\.routed_experts is not given and must be base64 text"),
         ({"choices": [{"routed_experts": "k05VTVBZ@"}]}, "is not base64"),
         ({"choices": [{"routed_experts": "k05VTVBZAQA="}]}, "cannot be read"),
         ({"what": 1}, "has no routed experts"),

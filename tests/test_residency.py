@@ -344,19 +344,19 @@ def test_what_cannot_be_said_is_said() -> None:
     groups_only = BareScenario.from_dict({"mesh": {"tp": 2}})
     report = rank_report(groups_only, 1)
     assert (report["holds"], report["groups"]["tp"]) == (None, [0, 1])
-    assert report["holds_missing"].startswith("model=None is needed")
+    assert report["holds_missing"].startswith("model is not given and is needed")
     no_vocab = EngineScenario.from_dict({"model": {"layers": 2, "hidden": 8, "heads": 2, "dense_hidden": 8}})
-    assert "holds\n    not known: model.vocab=None is needed" in rank_text(no_vocab, 0)
+    assert "holds\n    not known: model.vocab is not given and is needed" in rank_text(no_vocab, 0)
     jsonschema.validate(rank_report(no_vocab, 0), schema("rank"))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hardware": None}, r"cluster\.hardware=None is needed to say what fits"),
+        ({"hardware": None}, r"cluster\.hardware is not given and is needed to say what fits"),
         (
             {"hardware": None, "bf16_flops": 1e15},
-            r"cluster\.hbm_bytes=None is needed to say what fits, and no source was seen",
+            r"cluster\.hbm_bytes is not given and is needed to say what fits, and no source was seen",
         ),
     ],
 )

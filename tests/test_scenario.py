@@ -42,7 +42,9 @@ def test_tables_without_a_model_are_a_bare_scenario(tmp_path: Any) -> None:
         lambda: Scenario.from_dict(BARE),
         lambda: with_model(bare),
     ):
-        with pytest.raises(ConfigError, match=r"model=None is needed to take a trip; add a \[model\] table"):
+        with pytest.raises(
+            ConfigError, match=r"model is not given and is needed to take a trip; add a \[model\] table"
+        ):
             load()
 
 
@@ -78,7 +80,7 @@ def test_with_changes_the_question_the_deployment_or_both() -> None:
     [
         (
             {"tokn": None},
-            r"tokn=None is no part of a scenario, and no key of its .*; did you mean 'token'",
+            r"tokn is no part of a scenario, and no key of its .*; did you mean 'token'",
         ),
         ({"mesh": Mesh.build(tp=2)}, r"cluster\.world_size=32 must be the mesh's 2 ranks"),
         (

@@ -179,7 +179,7 @@ def test_loopback_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
     told: dict[str, object] = {}
 
     class Recorder:
-        def __init__(self, jobs: Path) -> None:
+        def __init__(self, jobs: Path, embed: bool, base_path: str | None) -> None:
             assert jobs.is_dir()
 
         def run(self, **options: object) -> None:

@@ -85,7 +85,7 @@ def test_traffic_and_time_hold_the_gathers() -> None:
 @pytest.mark.parametrize(
     ("mesh", "message"),
     [
-        ({"dp": 8, "weight_shard": "hsdp"}, r"weight_shard_size=None must be a whole number"),
+        ({"dp": 8, "weight_shard": "hsdp"}, r"weight_shard_size is not given and must be a whole number"),
         (
             {"dp": 8, "weight_shard": "hsdp", "weight_shard_size": 3},
             r"=3 must divide dp·cp = 8",

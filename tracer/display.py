@@ -8,10 +8,9 @@ registers a function under the entry-point group ``tokentrip.renderers``, named 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from math import fsum, inf, isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 PICTURES = "tokentrip.renderers"
 Rows = Iterable[Sequence[object]]
@@ -138,8 +137,7 @@ def short_range(numbers: Iterable[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a plain-text table.
 
     ``width`` is its letters, which longer cells exceed; None takes those of the longest cell. ``gap`` blanks
@@ -233,8 +231,7 @@ def _picture(kind: str, result: object) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
+class Writers(NamedTuple):
     """The functions that write a class of results, each as ``"module:function"``.
 
     ``text`` gives what ``print`` shows and ``values`` the JSON values; ``table`` gives a notebook's header

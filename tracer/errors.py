@@ -25,11 +25,13 @@ _LARGEST = sys.float_info.max
 class ConfigError(ValueError):
     """A value that breaks a rule, with the fix that would work.
 
-    ``field`` names what was set (``mesh.ep``), ``got`` is the value as given, ``rule`` says what it
-    must satisfy and ``fix`` what to write instead.
+    ``field`` names what was set (``mesh.ep``), ``got`` is the value as given (None where it is missing),
+    ``rule`` says what it must satisfy and ``fix`` what to write instead.
 
     >>> print(ConfigError("mesh.ep", 3, "must divide the stage's 16 ranks", "try 2, 4, 8 or 16"))
     mesh.ep=3 must divide the stage's 16 ranks; try 2, 4, 8 or 16
+    >>> print(ConfigError("hardware", None, "must state its FP8 rate", "choose other hardware"))
+    hardware is not given and must state its FP8 rate; choose other hardware
     """
 
     def __init__(self, field: str, got: object, rule: str, fix: str) -> None:
@@ -37,7 +39,11 @@ class ConfigError(ValueError):
         self.got = got
         self.rule = rule
         self.fix = fix
-        super().__init__(f"{field}={_shown(got)} {rule}; {fix}")
+        # A value that nobody typed is not quoted.
+        said = field if got is None else f"{field}={_shown(got)}"
+        if got is None and rule.startswith(("is needed", "must ")):
+            said += " is not given and"
+        super().__init__(f"{said} {rule}; {fix}")
 
 
 def _shown(value: object) -> str:
@@ -49,12 +55,57 @@ def _shown(value: object) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+_MEANINGS = {
+    "tp": "tensor tensor_parallel tensor_parallel_size tensor_model_parallel_size tp_size attention_tp",
+    "cp": "context context_parallel context_parallel_size cp_size ring",
+    "dp": "data data_parallel data_parallel_size dp_size replicas",
+    "pp": "pipeline pipeline_parallel pipeline_parallel_size pipeline_model_parallel_size pp_size stages",
+    "ep": "expert expert_parallel expert_parallel_size expert_model_parallel_size ep_size",
+    "etp": "expert_tensor expert_tensor_parallel expert_tensor_parallel_size moe_tp",
+    "edp": "expert_data expert_data_parallel",
+    "sp": "sequence sequence_parallel",
+    "hidden": "hidden_size d_model dim n_embd",
+    "layers": "num_layers num_hidden_layers n_layers n_layer depth",
+    "heads": "num_attention_heads num_heads n_heads n_head attention_heads query_heads",
+    "kv_heads": "num_key_value_heads num_query_groups n_kv_heads key_value_heads groups",
+    "experts": "num_experts n_routed_experts num_local_experts routed_experts",
+    "top_k": "topk k num_experts_per_tok experts_per_token moe_router_topk picks_per_token",
+    "expert_hidden": "moe_intermediate_size moe_ffn_hidden_size expert_intermediate_size",
+    "ffn_hidden": "intermediate_size ffn_hidden_size ffn d_ff",
+    "vocab": "vocab_size vocabulary vocabulary_size",
+    "shared_experts": "n_shared_experts num_shared_experts",
+    "prompt": "seq seq_len sequence_length seq_length prompt_length context_length isl",
+    "nodes": "nnodes num_nodes hosts machines",
+    "gpus_per_node": "gpus nproc_per_node devices_per_node gpus_in_node",
+    "nvlink_bytes_per_s": "nvlink nvlink_bandwidth",
+    "ib_bytes_per_s": "ib ib_bandwidth infiniband network_bandwidth",
+    "hbm_bytes": "memory hbm gpu_memory vram",
+    "hardware": "gpu gpu_type device system",
+}
+"""Other words for a name: as frameworks and configurations call it, or as people say it."""
+
+
 def nearest(name: str, known: list[str]) -> str:
-    """``did you mean 'x'?`` when something is close, else the list of what is known."""
+    """``did you mean 'x'?`` for what means the same or is spelled closely, else the list of what is known.
+
+    >>> nearest("epp", ["tp", "pp", "ep"]), nearest("num_layers", ["layers", "heads"])
+    ("did you mean 'ep'?", "did you mean 'layers'?")
+    """
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    word = name.lower().replace("-", "_")
+    for meant, others in _MEANINGS.items():
+        if meant in known and word in others.split():
+            return f"did you mean {meant!r}?"
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    if not close:
+        return f"known: {', '.join(known)}"
+    # Of names that are as close, the one that begins alike: a slip is rarely in the first letter.
+    best = max(
+        close,
+        key=lambda each: difflib.SequenceMatcher(None, name, each).ratio() + 0.1 * (name[:1] == each[:1]),
+    )
+    return f"did you mean {best!r}?"
 
 
 def whole_number(
@@ -73,7 +124,19 @@ def whole_number(
             return value
         nearest_allowed = at_least if at_most is None else max(at_least, min(value, at_most))
     reach = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    meant = _meant_number(value)
+    if meant is not None and meant >= at_least and (at_most is None or meant <= at_most):
+        fix = f"write {meant} without quotes" if isinstance(value, str) else f"write {meant}"
     raise ConfigError(field, value, f"must be a whole number {reach}", fix or f"try {nearest_allowed}")
+
+
+def _meant_number(value: object) -> int | None:
+    """The whole number that a text or a float stands for, such as ``"2"`` or ``2.0``."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_SIZE:
+        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
+        return int(value)
+    return None
 
 
 def finite_number(
@@ -154,7 +217,10 @@ def check_bool(field: str, value: object) -> bool:
         ConfigError: naming ``field``.
     """
     if not isinstance(value, bool):
-        raise ConfigError(field, value, "must be true or false", "try false")
+        meant = str(value).lower()
+        fix = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(meant, "false")
+        quotes = " without quotes" if meant in ("true", "false") else ""
+        raise ConfigError(field, value, "must be true or false", f"write {fix}{quotes}")
     return value
 
 

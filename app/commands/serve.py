@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from app.web.base_path import checked_base_path
 from tracer.errors import ConfigError
 
 THREADS, SECONDS_PER_REQUEST = 8, 60
@@ -30,8 +32,22 @@ THREADS, SECONDS_PER_REQUEST = 8, 60
     type=click.IntRange(1, 256),
     help="Serve several people with so many worker processes (gunicorn); two fit two cores.",
 )
+@click.option(
+    "--embed", is_flag=True, help="Let other sites show a trip in an iframe, by its address /embed."
+)
+@click.option(
+    "--base-path", metavar="PREFIX", help="Serve below a prefix such as /tokentrip, behind a proxy or not."
+)
 @click.option("--open/--no-open", "open_browser", default=True, help="Open a browser window.")
-def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, open_browser: bool) -> None:
+def serve_command(
+    host: str,
+    port: int,
+    jobs: Path | None,
+    workers: int | None,
+    embed: bool,
+    base_path: str | None,
+    open_browser: bool,
+) -> None:
     """Serve the explorer on this machine and open it; with --workers, to others too.
 
     \b
@@ -46,7 +62,8 @@ def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, 
             "app", error.name, "is not installed", "install it: pip install 'tokentrip[app]'"
         ) from error
     _check_free(host, port)
-    url = f"http://{host}:{port}/"
+    base = checked_base_path(base_path or "")
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{base}/"
     click.echo(f"tokentrip explorer on {url} (Ctrl+C stops it)")
     if open_browser and workers is None:
         _open_soon(url)
@@ -55,12 +72,12 @@ def serve_command(host: str, port: int, jobs: Path | None, workers: int | None, 
     with TemporaryDirectory(prefix="tokentrip-", ignore_cleanup_errors=True) as temporary:
         folder = jobs or Path(temporary)
         if workers is None:
-            create_app(folder).run(host=host, port=port, debug=False)
+            create_app(folder, embed, base_path).run(host=host, port=port, debug=False)
         else:
-            _serve_many(host, port, folder, workers)
+            _serve_many(host, port, folder, workers, embed, base_path)
 
 
-def _serve_many(host: str, port: int, jobs: Path, workers: int) -> None:
+def _serve_many(host: str, port: int, jobs: Path, workers: int, embed: bool, base_path: str | None) -> None:
     """Worker processes under gunicorn, which replaces one that dies or hangs.
 
     Started from here and not by ``gunicorn app.server:...``: that looks for ``app`` in the current folder
@@ -90,9 +107,12 @@ def _serve_many(host: str, port: int, jobs: Path, workers: int) -> None:
 
         def load(self) -> object:
             """The WSGI application; called once per worker."""
-            return create_app(jobs).server
+            return create_app(jobs, embed, base_path).server
 
     Workers().run()
+
+
+_HOSTS = "try 127.0.0.1, or 0.0.0.0 for all networks"
 
 
 def _check_free(host: str, port: int) -> None:
@@ -103,10 +123,13 @@ def _check_free(host: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+        except socket.gaierror as error:
+            raise ConfigError("--host", host, "does not resolve to an address", _HOSTS) from error
         except OSError as error:
-            raise ConfigError(
-                "--port", port, f"cannot be used on {host}: {error.strerror}", f"try --port {port + 1}"
-            ) from error
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError("--host", host, "is no address of this machine", _HOSTS) from error
+            fix = f"try --port {port + 1 if port < 65535 else port - 1}"
+            raise ConfigError("--port", port, f"cannot be used on {host}: {error.strerror}", fix) from error
 
 
 def _open_soon(url: str) -> None:

@@ -26,7 +26,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
-        raise ConfigError("--to", str(path), f"cannot be written: {error}", "pick another place") from error
+        raise _unwritable(path, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError | ValueError) -> ConfigError:
+    """The error in the words of what was asked: the name of a temporary file is nobody's business."""
+    folder, fix = path.parent, "pick another place"
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, FileNotFoundError):
+        why, fix = f"there is no folder {folder}", f"make it first: mkdir -p {folder}"
+    elif isinstance(error, NotADirectoryError):
+        why = f"{folder} is no folder"
+    return ConfigError("--to", str(path), f"cannot be written: {why}", fix)

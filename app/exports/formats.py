@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.query.trips import as_asked, one_trip
-from tracer.errors import ConfigError, listed, nearest
+from tracer.errors import ConfigError, listed
 
 if TYPE_CHECKING:
     from tracer.trip.trip import Trip
@@ -116,9 +116,7 @@ def format_of(target: Path) -> Writer:
     for ending in sorted(FORMATS, key=len, reverse=True):
         if name.endswith(ending):
             return FORMATS[ending]
-    raise ConfigError(
-        "--to", str(target), "has no format that ends so", nearest(target.suffix, list(FORMATS))
-    )
+    raise ConfigError("--to", str(target), "has no format that ends so", f"end it in {listed(FORMATS)}")
 
 
 def endings_for(trips: Trips) -> list[str]:

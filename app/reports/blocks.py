@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app.query.refusal import refusal
 from layouts.charts.figure import Figure
 from tracer.errors import ConfigError
 
@@ -24,7 +25,7 @@ def note(text: str) -> Block:
 
 def alert(error: ConfigError) -> Block:
     """Why a part cannot be shown, in the engine's words."""
-    return {"kind": "alert", "text": str(error)}
+    return {"kind": "alert", "text": refusal(error)["text"]}
 
 
 def counts(caption: str, rows: Iterable[tuple[str, str]]) -> Block:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.query.address import scenario_of
-from app.reports.blocks import Block, chart, choice_control, counts, heading, note, number_control, table
+from app.reports.blocks import (
+    Block,
+    alert,
+    chart,
+    choice_control,
+    counts,
+    heading,
+    note,
+    number_control,
+    table,
+)
 from app.reports.numbers import short, whole_of
 from layouts.charts.lines import Curve, lines_figure
 from layouts.charts.roofline import roofline_figure
@@ -31,14 +41,19 @@ def roofline_report(query: dict[str, str]) -> dict[str, Any]:
     """The page's controls and blocks.
 
     Raises:
-        ConfigError: for a scenario without experts, or a GPU whose rates no source states.
+        ConfigError: for values that are no scenario, GPU or batch.
     """
     scenario = scenario_of(query)
     name = query.get("hardware") or scenario.cluster.hardware or "h100"
     own = scenario.cluster.gpu
     hardware = own if own is not None and not query.get("hardware") else hardware_preset(name)
     asked = whole_of(query, "tokens", None, most=1 << 30)
-    marked = _phases(scenario) | ({f"{asked:,} tokens": asked} if asked else {})
+    try:
+        marked = _phases(scenario) | ({f"{asked:,} tokens": asked} if asked else {})
+        blocks = _blocks(scenario, hardware, marked)
+    except ConfigError as error:
+        # The controls stay: another GPU may have the figure that this one lacks.
+        blocks = [alert(error)]
     choices = [(each, each) for each in hardware_preset_names()]
     return {
         "title": mesh_line(scenario),
@@ -46,7 +61,7 @@ def roofline_report(query: dict[str, str]) -> dict[str, Any]:
             choice_control("hardware", "GPU", name.lower(), choices),
             number_control("tokens", "Mark a batch (tokens of all GPUs)", asked, least=1),
         ],
-        "blocks": _blocks(scenario, hardware, marked),
+        "blocks": blocks,
     }
 
 

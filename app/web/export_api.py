@@ -20,19 +20,37 @@ TYPES = {
     ".graphml": "application/xml",
 }
 
-KV_HANDOVER = "last-trip"
+KV_HANDOVER, CARD = "last-trip", "card.png"
 
 
 def export_answer(name: str, query: dict[str, str]) -> Answer:
-    """The file of a name, by its ending; the query is a page's. ``last-trip`` is the K/V hand-over."""
+    """The file of a name, by its ending; the query is a page's.
+
+    ``last-trip`` is the K/V hand-over, ``card.png`` what previews of a link show.
+    """
     try:
         if not name.isprintable():
             raise ConfigError("name", name, "must be a name that can be printed", "write trip.svg")
-        content = _kv_handover(name, query) if Path(name).stem == KV_HANDOVER else _trip(name, query)
+        content = _content(name, query)
     except ConfigError as error:
         return as_json(error_payload(error), 400)
     data = content if isinstance(content, bytes) else content.encode("utf-8")
     return Answer(200, TYPES.get(Path(name).suffix, "text/plain"), data, Path(name).name)
+
+
+def _content(name: str, query: dict[str, str]) -> str | bytes:
+    if name == CARD:
+        return _card(query)
+    return _kv_handover(name, query) if Path(name).stem == KV_HANDOVER else _trip(name, query)
+
+
+def _card(query: dict[str, str]) -> bytes:
+    from layouts.compose.scene_of_trip import build_scene
+    from layouts.svg.card import render_card
+    from layouts.svg.raster import png_of_svg
+
+    trips = trips_of(query)
+    return png_of_svg(render_card(build_scene(trips), _hop(query, len(trips.steps))), 1)
 
 
 def _trip(name: str, query: dict[str, str]) -> str | bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dash
 import flask
 
+from app.web.embed import ENDPOINT as EMBED_ENDPOINT
+
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -23,9 +25,11 @@ def add_headers(app: dash.Dash) -> None:
     policy: list[str] = []
 
     def secure(response: flask.Response) -> flask.Response:
+        framed = flask.request.endpoint == EMBED_ENDPOINT
         for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
-        if response.mimetype == "text/html":
+            if not (framed and name == "X-Frame-Options"):
+                response.headers.setdefault(name, value)
+        if response.mimetype == "text/html" and not framed:
             if not policy:
                 policy.append(_policy(app))
             response.headers["Content-Security-Policy"] = policy[0]

@@ -37,7 +37,7 @@ def read_upload(data: bytes, asked: Mapping[str, str]) -> dict[str, Any]:
     text = _text(data, name)
     if suffix not in ("toml", "json"):
         return launch_report(text, asked)
-    tables = parse_text(text, f".{suffix}")
+    tables = parse_text(text, f".{suffix}", name)
     if isinstance(tables, dict) and {"architectures", "model_type"} & set(tables):
         return _model_keys(text, name)
     if isinstance(tables, dict) and _ANSWER & set(tables):

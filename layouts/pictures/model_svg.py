@@ -51,7 +51,7 @@ def model_svg(found: Anatomy, theme: str = "auto") -> str:
     return document(WIDTH, height, body, pen, f"{found.spec.name or 'Model'}: {told}")
 
 
-class Cell(NamedTuple):
+class HalfLayer(NamedTuple):
     """Half a layer: its letter, what that half is in words, and a tint for each different one."""
 
     letter: str
@@ -59,23 +59,23 @@ class Cell(NamedTuple):
     tint: int
 
 
-def _columns(found: Anatomy) -> tuple[list[Cell], list[Cell]]:
+def _columns(found: Anatomy) -> tuple[list[HalfLayer], list[HalfLayer]]:
     """The attention and the feed-forward part of every layer."""
     titles = [found.spec.kind_of(layer).title.split(" + ", 1) for layer in range(1, found.spec.layers + 1)]
     above, below = found.letters()
     return _cells(above, [title[0] for title in titles]), _cells(below, [title[1] for title in titles])
 
 
-def _cells(letters: str, words: list[str]) -> list[Cell]:
+def _cells(letters: str, words: list[str]) -> list[HalfLayer]:
     tints = {text: index % TINTS for index, text in enumerate(dict.fromkeys(words))}
-    return [Cell(letter, text, tints[text]) for letter, text in zip(letters, words, strict=True)]
+    return [HalfLayer(letter, text, tints[text]) for letter, text in zip(letters, words, strict=True)]
 
 
 def _unshown(layers: int, shown: int) -> str:
     return "" if layers == shown else f"; the first {shown} are drawn"
 
 
-def _strip(above: list[Cell], below: list[Cell], pen: Pen) -> Iterator[str]:
+def _strip(above: list[HalfLayer], below: list[HalfLayer], pen: Pen) -> Iterator[str]:
     width = (WIDTH - 2 * MARGIN) / min(PER_ROW, max(len(above), 24))
     for index, (attention, feed_forward) in enumerate(zip(above, below, strict=True)):
         row, column = divmod(index, PER_ROW)
@@ -87,7 +87,7 @@ def _strip(above: list[Cell], below: list[Cell], pen: Pen) -> Iterator[str]:
             yield pen.text(middle, y + 2 * CELL_HEIGHT + 14, f"{index + 1}", "soft", 12, anchor="middle")
 
 
-def _cell(x: float, y: float, width: float, cell: Cell, pen: Pen) -> str:
+def _cell(x: float, y: float, width: float, cell: HalfLayer, pen: Pen) -> str:
     box = (
         f'<rect x="{x + 0.5:g}" y="{y + 0.5:g}" width="{width - 1:g}" height="{CELL_HEIGHT - 1:g}" rx="2" '
         f"{pen.both(f'tint{cell.tint}', 'edge')}/>"
@@ -95,7 +95,7 @@ def _cell(x: float, y: float, width: float, cell: Cell, pen: Pen) -> str:
     return box + pen.text(x + width / 2, y + 15.5, cell.letter, "ink", 12, anchor="middle")
 
 
-def _words(cells: list[Cell]) -> list[tuple[Cell, str]]:
+def _words(cells: list[HalfLayer]) -> list[tuple[HalfLayer, str]]:
     """A line per different half of a layer: what it is, and of how many layers."""
     counts = Counter(cells)
     return [
@@ -103,7 +103,7 @@ def _words(cells: list[Cell]) -> list[tuple[Cell, str]]:
     ]
 
 
-def _legend(words: list[tuple[Cell, str]], top: float, pen: Pen) -> Iterator[str]:
+def _legend(words: list[tuple[HalfLayer, str]], top: float, pen: Pen) -> Iterator[str]:
     for index, (cell, text) in enumerate(words):
         y = top + LINE * index
         yield _cell(MARGIN, y, 18, cell, pen)

@@ -12,6 +12,7 @@ from layouts.svg.legend import legend, legend_height
 from layouts.svg.pen import Pen
 
 TITLE_HEIGHT, MARGIN = 64.0, 16.0
+FONTS = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 LINE_HEIGHT = 20.0  # of the busiest link, named under the title of several tokens
 BESIDE, LETTER = 200.0, 5.6  # width from which a band's layers stand beside its name; of a small letter
 MIN_WIDTH = 592.0  # room for the legend and the totals of a mesh of few columns
@@ -56,7 +57,7 @@ def document(width: float, height: float, body: str, pen: Pen, label: str) -> st
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" role="img" aria-label="{escape(label)}" '
-        f'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">'
+        f'font-family="{FONTS}">'
         f"{pen.style_sheet()}{body}</svg>"
     )
 

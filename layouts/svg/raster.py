@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layouts.scene.palette import LIGHT, TOKENS
-from layouts.svg.map import render_svg
+from layouts.svg.map import FONTS, render_svg
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
     from layouts.scene.scene import Scene
 
 PNG_ZOOM = 2
-GIF_MILLISECONDS, GIF_LAST_MILLISECONDS = 1_200, 4_000
+GIF_MILLISECONDS, GIF_SHORTEST_MILLISECONDS, GIF_LAST_MILLISECONDS = 1_200, 100, 2_000
+GIF_TOTAL_MILLISECONDS = 10_000
+"""What a GIF lasts at most; its hops share what the last frame leaves."""
 MAX_GIF_HOPS = 80
+FAMILY = "Inter"
+FONT_FILES = sorted(str(path) for path in (Path(__file__).parent / "fonts").glob("*.ttf"))
+"""Text comes out alike on every host; the host's own fonts serve only letters that these lack."""
 
 
 def to_png(scene: Scene, hop: int | None = None, *, zoom: int = PNG_ZOOM) -> bytes:
@@ -36,11 +42,12 @@ def png_of_svg(svg: str, zoom: int) -> bytes:
         import resvg_py
     except ModuleNotFoundError as error:
         raise _missing("resvg", ".png") from error
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom))
+    svg = svg.replace(f'font-family="{FONTS}"', f'font-family="{FAMILY}"')
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=zoom, font_family=FAMILY, font_files=FONT_FILES))
 
 
 def to_gif(scene: Scene, hop: int | None = None) -> bytes:
-    """One frame per hop and one of the whole trip, repeated; with ``hop``, the trip up to it.
+    """One frame per hop and one of the whole trip, in ten seconds or less, repeated; with ``hop``, up to it.
 
     Raises:
         ConfigError: when Pillow or resvg is not installed, or the trip has over ``MAX_GIF_HOPS`` hops.
@@ -57,7 +64,9 @@ def to_gif(scene: Scene, hop: int | None = None) -> bytes:
     fills = [fill for fill, _ in TOKENS] if scene.multi_token else []
     palette = _palette(image, [*LIGHT.values(), *fills])
     frames = [_frame(image, palette, to_png(scene, each, zoom=1)) for each in shown]
-    times = [GIF_MILLISECONDS] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]
+    each = (GIF_TOTAL_MILLISECONDS - GIF_LAST_MILLISECONDS) // max(1, len(frames) - 1)
+    each = max(GIF_SHORTEST_MILLISECONDS, min(GIF_MILLISECONDS, each) // 10 * 10)
+    times = [each] * (len(frames) - 1) + [GIF_LAST_MILLISECONDS]
     out = io.BytesIO()
     frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0)
     return out.getvalue()

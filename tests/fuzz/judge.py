@@ -24,7 +24,7 @@ MAX_CPU_SECONDS = 8.0
 MAX_BYTES = 1 << 30
 #: An input still running after so many processor seconds is interrupted where it stands.
 WATCHDOG_SECONDS = 20.0
-FIELD_NAMED = re.compile(r"^error: (?:[^=\n]+)=.+ .+; .+", re.DOTALL)
+FIELD_NAMED = re.compile(r"^error: \S.* .+; .+", re.DOTALL)
 CLICK_NAMED = re.compile(
     r"^(?:Usage: .*\n)?Error: (?:Invalid value for '?[^:]+|No such option:? "
     r"|Missing (?:argument|option|parameter)"

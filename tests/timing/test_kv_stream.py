@@ -98,7 +98,7 @@ def test_the_time_command_streams_to_a_decode_pool() -> None:
 def test_what_cannot_be_streamed_says_why() -> None:
     bare = moved({"cluster": {"hardware": None}})
     assert stream_or_why(bare)[0] is None
-    assert "cluster.hardware=None is needed to time what hides the K/V's transfer" in str(bare)
+    assert "cluster.hardware is not given and is needed to time what hides the K/V's transfer" in str(bare)
     one = kv_handover(moved().pools, 40)
     with pytest.raises(ConfigError, match="position=40 has no prefill to hide behind"):
         kv_stream(one)

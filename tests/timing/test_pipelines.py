@@ -140,9 +140,9 @@ BAD_SECONDS = st.sampled_from([0, -1.0, float("nan"), float("inf"), "1", None, T
 @few
 @given(BAD_SECONDS)
 def test_bad_times_are_refused(seconds: object):
-    with pytest.raises(ConfigError, match=r"pipeline\.cell_seconds=.* above 0"):
+    with pytest.raises(ConfigError, match=r"pipeline\.cell_seconds.* above 0"):
         run_decode(2, 2, 2, seconds)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"chunk\.overlapped=.* above 0"):
+    with pytest.raises(ConfigError, match=r"chunk\.overlapped.* above 0"):
         ChunkTimes(1, 2, 1, seconds)  # type: ignore[arg-type]
 
 

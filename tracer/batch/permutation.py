@@ -82,13 +82,14 @@ class GpuRows:
 def busiest_gpu(scenario: Scenario, layer: int, load: Ints, *, sms: int = 132) -> GpuRows:
     """The EP rank that most rows of a layer's batch reach; ``load`` ``[experts]`` are the batch's picks.
 
-    Rows of an expert share evenly over its slots and over the edp groups, rounded up.
+    Rows of an expert share evenly over its slots and over the edp groups, rounded up. Shared experts that
+    are routed stand after the others, in ``load`` as in the placement.
 
     Raises:
         ConfigError: for a model without experts or without their width.
     """
     model = scenario.model
-    experts = model.need("experts", "place rows")
+    experts = model.need("experts", "place rows") + len(scenario.always_picked)
     placement, mesh = scenario.placement_of(layer), scenario.mesh
     slots = np.array([len(placement.ep_ranks_of(expert)) for expert in range(experts)], np.int64)
     rows = -(-load[:experts] // (slots * mesh.edp))

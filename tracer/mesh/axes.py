@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 from tracer.errors import ConfigError, nearest
@@ -38,6 +39,9 @@ def parse_order(field: str, order: object, allowed: tuple[str, ...]) -> tuple[st
     if not isinstance(order, str):
         raise ConfigError(field, order, "must be axis names joined by '-'", f"try {'-'.join(allowed)!r}")
     names = tuple(order.split("-"))
+    meant = tuple(re.split(r"[-,;:/>_ ]+", order.strip().lower()))
+    if meant != names and set(meant) <= set(allowed) and len(set(meant)) == len(meant):
+        raise ConfigError(field, order, "must be axis names joined by '-'", f"write {'-'.join(meant)}")
     for name in names:
         if name not in allowed:
             raise ConfigError(field, order, f"has an unknown axis {name!r}", nearest(name, list(allowed)))

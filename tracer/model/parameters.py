@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tracer.display import left, right, text_table
 from tracer.model.layers import MoeFfn
@@ -21,8 +22,7 @@ _FORMAT_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PartCount:
+class PartCount(NamedTuple):
     """One part of the model: parameters in all, those one token uses, and bytes in store."""
 
     part: WeightPart

@@ -162,7 +162,7 @@ class ModelSpec:
             ConfigError: for an unknown key (with the nearest known one), no layers, or a bad value.
         """
         given = {key: value for key, value in check_table("model", table).items() if value is not None}
-        check_known_keys("model", given, _keys())
+        check_known_keys("model", given, spec_keys())
         if "layers" not in given:
             raise ConfigError("model.layers", None, "is needed to lay out the model", "write layers = 8")
         return cls(**given)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ class ModelSpec:
 
         Fields that say how layers differ or are stored are left out where they say nothing.
         """
-        table = {name: _plain(getattr(self, name)) for name in _keys()}
+        table = {name: _plain(getattr(self, name)) for name in spec_keys()}
         for each in fields(self):
             if each.name in _SAID_IF_SET and getattr(self, each.name) == each.default:
                 del table[each.name]
@@ -352,7 +352,7 @@ def _uniform_kind(spec: ModelSpec, why: str, *, is_moe: bool) -> LayerKind:
     return LayerKind(attention=attention, feed_forward=ffn, norm_bias=spec.norm_bias)
 
 
-def _keys() -> list[str]:
+def spec_keys() -> list[str]:
     """Keys of a ``[model]`` table."""
     return [each.name for each in fields(ModelSpec) if each.init]
 

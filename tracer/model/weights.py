@@ -8,8 +8,8 @@ are no parameters (a router's score correction), multi-token-prediction layers, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from tracer.model.layers import (
     AttentionType,
@@ -58,8 +58,7 @@ class Cut(StrEnum):
     INNER_COLUMNS = "inner_columns"
 
 
-@dataclass(frozen=True, slots=True)
-class WeightMatrix:
+class WeightMatrix(NamedTuple):
     """``copies`` matrices of one shape ``[rows, columns]`` (output, input) in the whole model.
 
     ``used`` is how many of them one token passes through; only routed experts use fewer than there are.
@@ -98,8 +97,7 @@ def weight_matrices(spec: ModelSpec) -> tuple[WeightMatrix, ...]:
     for index, (kind, layers) in enumerate(spec.kinds(_WHY)):
         for each in layer_matrices(kind, hidden):
             key = (each.part, each.name, each.rows, each.columns, each.cut, each.copies, each.used)
-            here = replace(
-                each,
+            here = each._replace(
                 copies=each.copies * len(layers),
                 used=each.used * len(layers),
                 kinds=(index,),
@@ -115,7 +113,7 @@ def weight_matrices(spec: ModelSpec) -> tuple[WeightMatrix, ...]:
 def _together(one: WeightMatrix, other: WeightMatrix) -> WeightMatrix:
     """The same matrix in the layers of both."""
     kinds = one.kinds + other.kinds
-    return replace(one, copies=one.copies + other.copies, used=one.used + other.used, kinds=kinds)
+    return one._replace(copies=one.copies + other.copies, used=one.used + other.used, kinds=kinds)
 
 
 def layer_matrices(kind: LayerKind, hidden: int) -> Iterator[WeightMatrix]:

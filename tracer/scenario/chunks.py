@@ -6,8 +6,7 @@ Megatron-LM and torchtitan call a chunk a virtual stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.errors import ConfigError
 from tracer.scenario.plan import ChunkOrder
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from tracer.scenario.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class LayerChunk:
+class LayerChunk(NamedTuple):
     """Consecutive layers, numbered from 1, and the stage that holds them; there may be none of them.
 
     A chunk without layers has the embedding, the LM head or a draft layer alone.

@@ -24,13 +24,18 @@ def load_bare_scenario(source: str | Path) -> BareScenario:
     ``model.config`` is read relative to the file.
 
     Raises:
-        ConfigError: when the name is unknown, the file unreadable, or the scenario breaks a rule.
+        ConfigError: when the name is unknown, the file unreadable, or the scenario breaks a rule; a note
+            names the file.
     """
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         return preset(str(source))
-    data = parse_text(read_text(path, "scenario"), path.suffix.lower())
-    return BareScenario.from_dict(data, read_config=lambda name: _read_model(path.parent / name))
+    data = parse_text(read_text(path, "scenario"), path.suffix.lower(), str(path))
+    try:
+        return BareScenario.from_dict(data, read_config=lambda name: _read_model(path.parent / name))
+    except ConfigError as error:
+        error.add_note(f"in {path}")
+        raise
 
 
 def load_scenario(source: str | Path) -> Scenario:
@@ -72,8 +77,9 @@ def _read_model(path: Path) -> ModelSpec:
     beside = path.with_name(path.name.replace("config.json", "hf_quant_config.json"))
     quantisation = None
     if beside != path and beside.is_file():
-        quantisation = parse_text(read_text(beside, "model.config"), ".json")
-    return read_config(parse_text(read_text(path, "model.config"), ".json"), quantisation=quantisation).spec
+        quantisation = parse_text(read_text(beside, "model.config"), ".json", str(beside))
+    config = parse_text(read_text(path, "model.config"), ".json", str(path))
+    return read_config(config, quantisation=quantisation).spec
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.errors import ConfigError, whole_number, word_of
+from tracer.errors import ConfigError, check_bool, whole_number, word_of
 from tracer.scenario.token import Phase
 
 
@@ -205,8 +205,7 @@ class Plan:
         for name, words in CHOICES.items():
             object.__setattr__(self, name, word_of(f"mesh.{name}", getattr(self, name), words))
         for name in ("shared_routed", "shared_overlap", "routing_metadata"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
+            check_bool(f"mesh.{name}", getattr(self, name))
         if self.shared_overlap and self.shared_tp is not SharedTp.OWN:
             raise ConfigError(
                 "mesh.shared_overlap",
@@ -272,8 +271,7 @@ class Plan:
 
     def _check_shards(self) -> None:
         for name in ("weight_keep", "weight_prefetch"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"mesh.{name}", getattr(self, name), "must be true or false", "try false")
+            check_bool(f"mesh.{name}", getattr(self, name))
         if self.weight_keep and not self.gathers_weights:
             raise ConfigError(
                 "mesh.weight_keep",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracer.errors import ConfigError, nearest, whole_number, word_of
 from tracer.mesh.cluster import Cluster, Link
@@ -72,8 +72,7 @@ PLACEMENT_KEYS = ("kind", "remainder", "slots", "slots_by_layer", "redundant", "
 DTYPE_KEYS = ("activations", "kv", "dispatch", "combine", "logits", "weights", "tp_gather")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """What tables say: the deployment, a bare one where they have no model, and the question."""
 
     deployment: BareDeployment
@@ -83,11 +82,11 @@ class Parts:
     seed: int
 
 
-def parse_text(text: str, suffix: str) -> object:
-    """Parsed TOML or JSON; ``suffix`` is ``.toml`` or ``.json``.
+def parse_text(text: str, suffix: str, name: str | None = None) -> object:
+    """Parsed TOML or JSON; ``suffix`` is ``.toml`` or ``.json``, ``name`` the file's, where it has one.
 
     Raises:
-        ConfigError: when the text does not parse; the rule says where.
+        ConfigError: when the text does not parse; it says where, and shows the line.
     """
     import json
     import tomllib
@@ -95,10 +94,27 @@ def parse_text(text: str, suffix: str) -> object:
     try:
         return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
-        kind = suffix.lstrip(".").upper()
-        raise ConfigError(
-            "scenario", f"{len(text)} characters", f"is not valid {kind}: {error}", "mend the text"
-        ) from error
+        raise _unparsed(text, suffix, name or "the text", error) from error
+
+
+def _unparsed(text: str, suffix: str, name: str, error: Exception) -> ConfigError:
+    """Where a text stops being TOML or JSON, with its line as typed."""
+    kind, other = ("TOML", "JSON") if suffix == ".toml" else ("JSON", "TOML")
+    said = re.sub(r"\s*\(at .*|: line \d+ column \d+ \(char \d+\)$", "", str(error))
+    place = re.search(r"line (\d+),? column (\d+)", str(error))
+    lines = text.splitlines()
+    row = int(place[1]) if place else len(lines)
+    where = f" at line {row}, column {place[2]}" if place else ""
+    typed = lines[row - 1].strip() if 0 < row <= len(lines) else ""
+    if (text.lstrip()[:1] in "{[" and kind == "TOML" and not re.match(r"\s*\[[\w.\"-]+\]", text)) or (
+        kind == "JSON" and re.match(r"\s*(#|\[\w+\]|\w+\s*=)", text)
+    ):
+        return ConfigError(
+            "scenario", name, f"is not valid {kind}{where}: {said}",
+            f"it looks like {other}: end the name in .{other.lower()}",
+        )  # fmt: skip
+    fix = f"mend the line {typed!r}" if typed else "the text ends too early: complete it"
+    return ConfigError("scenario", name, f"is not valid {kind}{where}: {said}", fix)
 
 
 def read_tables(data: object, *, read_config: Callable[[str], ModelSpec] | None = None) -> Parts:
@@ -141,9 +157,29 @@ def _table(field: str, value: object, known: tuple[str, ...]) -> Table:
     for key in value:
         if key not in known:
             raise ConfigError(
-                f"{field}.{key}", value[key], "is not a known key", nearest(str(key), list(known))
+                f"{field}.{key}", value[key], "is not a known key", _belongs(str(key), field, known)
             )
     return {key: item for key, item in value.items() if item is not None}
+
+
+def _belongs(key: str, field: str, known: tuple[str, ...]) -> str:
+    """Where a key belongs that its table does not know: another table, or a name close to it."""
+    homes = {
+        "mesh": (*MESH_KEYS, *PLAN_KEYS),
+        "model": _model_keys(),
+        "cluster": CLUSTER_KEYS,
+        "token": TOKEN_KEYS,
+        "placement": PLACEMENT_KEYS,
+        "dtype": DTYPE_KEYS,
+    }
+    others = [table for table, keys in homes.items() if key in keys and table != field]
+    return f"it belongs in [{others[0]}]" if others and field in homes else nearest(key, list(known))
+
+
+def _model_keys() -> tuple[str, ...]:
+    from tracer.model.spec import spec_keys
+
+    return tuple(spec_keys())
 
 
 def _text(table: Table, key: str) -> str | None:

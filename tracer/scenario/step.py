@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer.errors import whole_number
-from tracer.model import parameters
 from tracer.model.weight_format import WeightFormat
 from tracer.scenario.scenario import Scenario
 
@@ -19,7 +18,10 @@ def bytes_per_expert(scenario: Scenario) -> int:
 
     They are stored as the model says; where it says nothing, in the scenario's weights dtype.
     """
-    return parameters.expert_bytes(scenario.model, WeightFormat(scenario.dtype.weights))
+    # Only a layout that pulls experts asks: others do without the parameter counts.
+    from tracer.model.parameters import expert_bytes
+
+    return expert_bytes(scenario.model, WeightFormat(scenario.dtype.weights))
 
 
 def mesh_line(scenario: BareScenario) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tracer.errors import ConfigError, whole_number
+from tracer.errors import ConfigError, check_bool, whole_number
 
 MAX_TEXT = 64
 
@@ -55,5 +55,4 @@ class Token:
             rule = f"must be text of at most {MAX_TEXT} letters"
             raise ConfigError("token.text", str(text)[:MAX_TEXT], rule, "shorten it")
         for name in ("prompt_logprobs", "draft_head"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"token.{name}", getattr(self, name), "must be true or false", "try false")
+            check_bool(f"token.{name}", getattr(self, name))

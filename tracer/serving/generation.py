@@ -46,7 +46,7 @@ class Leg:
             "home": self.home,
             "seconds": self.seconds,
             "seconds_since_landing": self.since,
-            "tally": {name: getattr(self.tally, name) for name in Tally.__slots__},
+            "tally": self.tally._asdict(),
             "transfer": None if self.transfer is None else self.transfer.to_dict(),
         }
 

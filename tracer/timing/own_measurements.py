@@ -8,7 +8,6 @@ the whole collective + port bytes / link rate; the rate is fitted, and the laten
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from tracer.errors import ConfigError
 from tracer.mesh.cluster import Link
@@ -58,6 +57,6 @@ def nccl_profile(name: str, text: str, cluster: LinkRates, kind: str | None = No
         "the user's own nccl-tests",
         f"{word}, {len(hosts)} GPUs on {len(set(hosts))} host(s), {len(rows)} sizes",
         "two lines by relative least squares; the rate of the faster, the latency over a ring's steps",
-        replace(cluster, ib=link) if between else replace(cluster, nvlink=link),
+        cluster._replace(ib=link) if between else cluster._replace(nvlink=link),
         (CollectiveFit(word, len(hosts), lines),),
     )

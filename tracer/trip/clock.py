@@ -6,7 +6,7 @@ Only the time of links counts: no other token is on the way, and nothing is comp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.display import exact_sum, running_sums
 from tracer.mesh.cluster import Link, Tier
@@ -31,8 +31,7 @@ _NEVER_WAIT = {(HopKind.DISPATCH, Role.ROW), (HopKind.COMBINE, Role.PARTIAL)}
 """Roles that are the sender's own in these hops (all-gather and reduce-scatter of a MoE block)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRates:
+class LinkRates(NamedTuple):
     """The two links of a GPU, one direction each: NVLink inside an NVLink domain, IB between domains."""
 
     nvlink: Link
@@ -48,8 +47,7 @@ class LinkRates:
         return self.nvlink if tier == Tier.NVLINK else self.ib
 
 
-@dataclass(frozen=True, slots=True)
-class HopTime:
+class HopTime(NamedTuple):
     """Seconds of a hop, and of its busiest port on each tier; ``binding`` is the slower tier, if any."""
 
     seconds: float

@@ -107,8 +107,7 @@ class Transfer(NamedTuple):
     role: Role
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """Where in the trip a hop is taken.
 
     ``layer`` counts from 1 (0 before the first); ``home`` is the rank that SP makes home (without SP

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.errors import ConfigError
 from tracer.mesh.axes import Axis
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     Stop = tuple[HopBuilder, Where]
 
 
-@dataclass(frozen=True, slots=True)
-class Rider:
+class Rider(NamedTuple):
     """What an itinerary depends on in its token: where it is, whether the LM head reads it, its picks.
 
     ``home`` is its stage-0 rank; ``picks`` are by layer. A row of padding, which no scenario can follow
@@ -66,9 +64,9 @@ def _trip(scenario: Scenario, rider: Rider | None) -> Iterator[Stop]:
     rider = rider_of(scenario) if rider is None else rider
     start = Where(0, 0, rider.position, rider.home, Part.LAND)
     yield hops.land, start
-    yield from _gathered(scenario, replace(start, part=Part.EMBEDDING))
+    yield from _gathered(scenario, start._replace(part=Part.EMBEDDING))
     if scenario.plan.embedding is Embedding.VOCAB_PARALLEL and _tp(scenario) > 1:
-        yield _sum(scenario), replace(start, part=Part.EMBEDDING)
+        yield _sum(scenario), start._replace(part=Part.EMBEDDING)
     ends = [chunk.stage for chunk in scenario.chunks[1:]]
     for chunk, onward in zip_longest(scenario.chunks, ends):
         stage = chunk.stage
@@ -113,7 +111,7 @@ def _sum(scenario: Scenario) -> HopBuilder:
 
 def _after_kv(scenario: Scenario, rider: Rider, where: Where) -> Where:
     """Dead work: once the last K/V (or state) is written, only T-1's row is still read."""
-    return where if rider.to_head or scenario.token.draft_head else replace(where, dead=True)
+    return where if rider.to_head or scenario.token.draft_head else where._replace(dead=True)
 
 
 def _split_matmul(scenario: Scenario, where: Where) -> Iterator[Stop]:
@@ -155,10 +153,10 @@ def _meet(scenario: Scenario, where: Where, after_kv: Where) -> Iterator[Stop]:
 def _feed_forward(scenario: Scenario, where: Where) -> Iterator[Stop]:
     if not scenario.model.is_moe(where.layer):
         if scenario.dense_tp > 1:
-            yield from _split_matmul(scenario, replace(where, part=Part.FFN))
+            yield from _split_matmul(scenario, where._replace(part=Part.FFN))
         return
-    yield from _gathered(scenario, replace(where, part=Part.MOE))
-    moe, shared = replace(where, part=Part.MOE), replace(where, part=Part.SHARED)
+    yield from _gathered(scenario, where._replace(part=Part.MOE))
+    moe, shared = where._replace(part=Part.MOE), where._replace(part=Part.SHARED)
     own = scenario.model.shared_experts and scenario.plan.shared_tp is SharedTp.OWN and _tp(scenario) > 1
     around = own and scenario.plan.shared_overlap
     if own and not around:

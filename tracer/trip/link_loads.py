@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracer.mesh.cluster import Tier
 from tracer.trip.hop import WEIGHT_KINDS, Hop
@@ -17,8 +16,7 @@ _Link = tuple[int, int, str]
 _Carried = tuple[list[int], dict[int, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkLoad:
+class LinkLoad(NamedTuple):
     """What went from one GPU to another: bytes, transfers, and the tokens (indices) they belong to."""
 
     src: int
@@ -30,11 +28,10 @@ class LinkLoad:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"tokens": list(self.tokens)}
+        return self._asdict() | {"tokens": list(self.tokens)}
 
 
-@dataclass(frozen=True, slots=True)
-class PortLoad:
+class PortLoad(NamedTuple):
     """What one GPU's link of a tier carried in one direction, and the seconds that takes at its rate."""
 
     gpu: int
@@ -46,7 +43,7 @@ class PortLoad:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return self._asdict()
 
 
 def link_loads(hops: Iterable[tuple[int, Hop]]) -> tuple[LinkLoad, ...]:

@@ -252,7 +252,7 @@ def _hop_to_dict(index: int, hop: Hop, tally: Tally) -> dict[str, Any]:
             {"src": t.src, "dst": t.dst, "bytes": t.bytes, "tier": str(t.tier), "role": str(t.role)}
             for t in hop.transfers
         ],
-        "tally": {name: getattr(tally, name) for name in Tally.__slots__},
+        "tally": tally._asdict(),
         "note": hop.note,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tracer.display import Shown, Writers
 from tracer.mesh.cluster import Tier
@@ -22,8 +22,7 @@ LOG_AXES = ("tp", "cp", "ep", "pp")
 TIERS = tuple(str(tier) for tier in Tier)
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Running totals after a hop."""
 
     gpus_touched: int

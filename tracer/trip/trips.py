@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tracer.display import Shown, Writers
 from tracer.errors import ConfigError
@@ -25,16 +25,14 @@ MAX_TOGETHER = 1 << 20
 TokenName = int | tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class MeetingPoint(NamedTuple):
     """A GPU on which several tokens are in one and the same hop; ``tokens`` are indices into the trips."""
 
     gpu: int
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A hop of the itinerary with every token that takes it: (token index, its hop) pairs."""
 
     hops: tuple[tuple[int, Hop], ...]
@@ -55,7 +53,7 @@ class Step:
         return busiest_link(self.hops)
 
     @property
-    def meetings(self) -> tuple[Meeting, ...]:
+    def meetings(self) -> tuple[MeetingPoint, ...]:
         """GPUs that hold pieces of two tokens or more in this hop, ascending."""
         if len(self.hops) == 1:
             return ()
@@ -63,7 +61,7 @@ class Step:
         for token, hop in self.hops:
             for gpu in hop.touched:
                 on_gpu.setdefault(gpu, []).append(token)
-        return tuple(Meeting(gpu, tuple(held)) for gpu, held in sorted(on_gpu.items()) if len(held) > 1)
+        return tuple(MeetingPoint(gpu, tuple(held)) for gpu, held in sorted(on_gpu.items()) if len(held) > 1)
 
 
 @dataclass(frozen=True, slots=True)

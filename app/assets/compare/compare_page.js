@@ -3,6 +3,7 @@
 import { formatQuery, parseQuery } from "../core/address.js";
 import { UNREACHABLE } from "../core/errors.js";
 import { csvText, jsonText, slug } from "../core/files.js";
+import { pageAddress } from "../shell/place.js";
 import { alertBox, labelled, make, option, picture, waiting } from "../shell/dom.js";
 import { downloadMenu } from "../shell/download.js";
 import { fetchJson, fetchTripFile } from "../shell/fetch.js";
@@ -105,7 +106,7 @@ function show(page, data) {
 
 function sideOf(side, name) {
   return make("section", { "aria-label": name }, [
-    make("h2", {}, [make("a", { href: "/?" + side.query, text: name })]),
+    make("h2", {}, [make("a", { href: pageAddress("/") + "?" + side.query, text: name })]),
     make("p", { class: "place", text: side.mesh_line }),
     picture(side.picture, name),
   ]);

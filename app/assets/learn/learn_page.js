@@ -4,6 +4,7 @@ import { formatQuery, parseQuery, scenarioQuery } from "../core/address.js";
 import { UNREACHABLE } from "../core/errors.js";
 import { jsonText } from "../core/files.js";
 import { asSeen, NO_PROGRESS, progressAfter, progressText } from "../core/lesson.js";
+import { pageAddress } from "../shell/place.js";
 import { readScene } from "../core/scene.js";
 import { createPlayer } from "../player/player.js";
 import { questionParts } from "../player/predict.js";
@@ -170,6 +171,6 @@ function onward({ quiz, data, chapters, go }) {
       : ["On to the quiz", question(1)];
   return make("p", { class: "links" }, [
     make("button", { type: "button", class: "button", text, onclick: () => go(place) }),
-    make("a", { class: "button second", href: "/?" + data.open, text: "Open this trip" }),
+    make("a", { class: "button second", href: pageAddress("/") + "?" + data.open, text: "Open this trip" }),
   ]);
 }

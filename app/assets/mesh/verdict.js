@@ -3,6 +3,7 @@
 import { DEFAULT_SCENARIO, formatQuery, omit } from "../core/address.js";
 import { fixValues } from "../core/errors.js";
 import { baseName, csvText, jsonText } from "../core/files.js";
+import { pageAddress } from "../shell/place.js";
 import { alertBox, make } from "../shell/dom.js";
 import { downloadMenu } from "../shell/download.js";
 import { fetchTripFile } from "../shell/fetch.js";
@@ -55,9 +56,9 @@ function links(page, data) {
   const query = omit(page.query, "hop", "rank", "speed");
   const here = formatQuery({ scenario: DEFAULT_SCENARIO, ...query });
   const other = query.scenario || DEFAULT_SCENARIO;
-  const compare = "/compare" + formatQuery({ a: here.slice(1), b: "scenario=" + other });
+  const compare = pageAddress("/compare") + formatQuery({ a: here.slice(1), b: "scenario=" + other });
   return make("p", { class: "links" }, [
-    make("a", { href: "/" + here, class: "button", text: "Follow its token" }),
+    make("a", { href: pageAddress("/") + here, class: "button", text: "Follow its token" }),
     downloadMenu(() => filesOf(query, data)),
     make("a", { href: compare, class: "button second", text: "Compare with " + other }),
   ]);

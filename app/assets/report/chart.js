@@ -1,9 +1,10 @@
 // A plotly chart in the page's own ink: colours named as variables of the style sheet are looked up when drawn.
 
 import { inInk, legendExtra, styledLayout } from "../core/figure.js";
+import { ownAddress } from "../shell/place.js";
 import { make } from "../shell/dom.js";
 
-const SOURCE = "/vendor/plotly-cartesian.min.js";
+const SOURCE = ownAddress("/vendor/plotly-cartesian.min.js");
 const NOT_DRAWN = "The chart could not be drawn; the table has its figures.";
 let loading = null;
 

@@ -1,6 +1,7 @@
 // The blocks of a page of figures, as the server names them: headings, tables, charts, buttons, a job to start.
 
 import { formatQuery } from "../core/address.js";
+import { ownAddress } from "../shell/place.js";
 import { make, picture } from "../shell/dom.js";
 import { canRunJobs, startJob } from "../shell/job.js";
 import { chart } from "./chart.js";
@@ -94,7 +95,10 @@ function jobBlock(page, block) {
 
 function pictureBlock(page, { name, svg, files }) {
   const here = formatQuery(page.query);
-  const links = files.flatMap(([text, path]) => [" ", make("a", { href: path + here, download: "", text })]);
+  const links = files.flatMap(([text, path]) => [
+    " ",
+    make("a", { href: ownAddress(path) + here, download: "", text }),
+  ]);
   const save = links.length ? make("p", { class: "help" }, ["Save this picture:", ...links]) : null;
   return make("section", {}, [picture(svg, name), save]);
 }

@@ -2,6 +2,7 @@
 
 import { changedQuery, DEFAULT_SCENARIO, formatQuery, omit, parseQuery } from "../core/address.js";
 import { UNREACHABLE } from "../core/errors.js";
+import { pathOf } from "../shell/place.js";
 import { alertBox, labelled, make, waiting } from "../shell/dom.js";
 import { downloadMenu } from "../shell/download.js";
 import { askEarly, fetchJson } from "../shell/fetch.js";
@@ -18,7 +19,7 @@ export function reportPages() {
   const { page: name, report: title } = document.documentElement.dataset;
   if (!title) return {};
   const page = {
-    path: location.pathname,
+    path: pathOf(),
     fill: (frame) => reportPage(name, title, frame),
     askEarly: () => askEarly(addressOf(name, parseQuery(location.search))),
   };

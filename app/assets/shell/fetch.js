@@ -1,5 +1,7 @@
 // Questions to the server. Every answer is JSON; a refusal is { error: { text, ... } }.
 
+import { ownAddress } from "./place.js";
+
 const early = new Map();
 
 // A question whose answer the page will need: asked while Dash still loads, and kept for whoever asks it
@@ -17,7 +19,11 @@ export async function fetchJson(address, signal, options) {
     early.delete(address);
     return asked;
   }
-  const response = await fetch(address, { signal, headers: { Accept: "application/json" }, ...options });
+  const response = await fetch(ownAddress(address), {
+    signal,
+    headers: { Accept: "application/json" },
+    ...options,
+  });
   const silent = { error: { text: "The explorer did not answer (" + response.status + ")." } };
   const body = await response.json().catch(() => silent);
   return body.error || response.ok ? body : silent;
@@ -25,7 +31,7 @@ export async function fetchJson(address, signal, options) {
 
 // A trip as the server writes it for a query; a format may refuse a trip, and says why.
 export async function fetchTripFile(name, query) {
-  const response = await fetch("/export/" + name + query);
+  const response = await fetch(ownAddress("/export/" + name + query));
   if (!response.ok) throw new Error((await response.json()).error.text);
   return response.blob();
 }

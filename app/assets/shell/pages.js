@@ -1,13 +1,14 @@
 // Dash draws the frame; this fills it with the page of the address. Links between pages load anew.
 
 import { compareQuery, formatQuery, parseQuery, scenarioQuery } from "../core/address.js";
+import { pageAddress, pathOf } from "./place.js";
 import { make } from "./dom.js";
 import { showTheme } from "./theme.js";
 
 // `pages` has for each name its `path`, `fill(frame)` and, where it helps, `askEarly()`, which asks for the
 // page's data while Dash still loads.
 export function startPages(pages) {
-  for (const page of Object.values(pages)) if (page.path === location.pathname) page.askEarly?.();
+  for (const page of Object.values(pages)) if (page.path === pathOf()) page.askEarly?.();
   const watch = new MutationObserver(() => {
     const frame = document.getElementById("page");
     if (!frame) return;
@@ -20,7 +21,7 @@ export function startPages(pages) {
 function mount(frame, pages) {
   showTheme();
   const links = [...document.querySelectorAll(".nav-link")];
-  const link = links.find((each) => new URL(each.href).pathname === location.pathname);
+  const link = links.find((each) => pathOf(new URL(each.href).pathname) === pathOf());
   link?.setAttribute("aria-current", "page");
   frame.dataset.page = link ? link.textContent.toLowerCase() : "";
   listenToMenu();
@@ -42,7 +43,7 @@ function noPage(frame) {
   const words = "There is nothing at " + location.pathname + ". ";
   frame.replaceChildren(
     make("h1", { text: "No such page" }),
-    make("p", {}, [words, make("a", { href: "/", text: "To the trip" })]),
+    make("p", {}, [words, make("a", { href: pageAddress("/"), text: "To the trip" })]),
   );
 }
 

@@ -1,11 +1,13 @@
-// What is seen, as a file: of this hop where the format draws one, or of the whole trip.
+// What is seen, for others: shared, or as a file of this hop where the format draws one, or of the whole trip.
 
 import { formatQuery, omit, scenarioName } from "../core/address.js";
 import { whyFailed } from "../core/errors.js";
 import { slug } from "../core/files.js";
+import { ownAddress } from "../shell/place.js";
 import { saveFile } from "../shell/download.js";
 import { make } from "../shell/dom.js";
 import { fetchTripFile } from "../shell/fetch.js";
+import { shareEntries } from "./share.js";
 
 export function exportMenu(page) {
   const name = slug(scenarioName(page.query)) + "-trip";
@@ -17,12 +19,12 @@ export function exportMenu(page) {
       event.preventDefault();
       save(page, file, whole.checked, problem);
     };
-    return make("a", { href: "/export/" + file, text: ending.slice(1), onclick });
+    return make("a", { href: ownAddress("/export/" + file), text: ending.slice(1), onclick });
   });
   const choice = make("label", { class: "whole" }, [whole, "whole trip, not this hop"]);
   return make("details", { class: "menu" }, [
-    make("summary", { text: "Export" }),
-    make("div", { class: "menu-list" }, [choice, ...links, problem]),
+    make("summary", { text: "Share" }),
+    make("div", { class: "menu-list" }, [...shareEntries(page), choice, ...links, problem]),
   ]);
 }
 

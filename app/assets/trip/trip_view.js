@@ -7,10 +7,10 @@ import { legend } from "../map/legend.js";
 import { createPlayer } from "../player/player.js";
 import { createPredict } from "../player/predict.js";
 import { make } from "../shell/dom.js";
-import { copyButton } from "./copy_link.js";
 import { exportMenu } from "./export_menu.js";
 import { createGpuCard } from "./gpu_card.js";
 import { hopNumbers } from "./hop_numbers.js";
+import { copyButton } from "./share.js";
 
 // `page` has `query`, `save()`, `change(changes, keepHop)` and, while it shows a trip, `player` and `data`.
 // `options` are the player's. `aside` stands beside the map, above what is said of the hop.

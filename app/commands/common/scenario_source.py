@@ -163,7 +163,7 @@ def _hugging_face(source: str) -> dict[str, Any] | None:
     from tracer.scenario.files import read_text
     from tracer.scenario.read import parse_text
 
-    data = parse_text(read_text(Path(source), "scenario"), ".json")
+    data = parse_text(read_text(Path(source), "scenario"), ".json", source)
     return data if isinstance(data, dict) and any(key in data for key in _HUGGING_FACE_KEYS) else None
 
 

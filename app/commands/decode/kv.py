@@ -39,6 +39,9 @@ def kv_command(scenario: Scenario, decode: str | None, whole: bool, draw: Path |
       tokentrip kv six-cuts --to decode-pool.toml --whole
       tokentrip kv six-cuts --to six-cuts-decode --whole --draw last-trip.svg
     """
+    if decode is None and whole:
+        rule = "is about what moves to a decode pool, and none is given"
+        raise ConfigError("--whole", True, rule, "add --to SCENARIO")
     if decode is None and draw is not None:
         raise ConfigError("--draw", str(draw), "needs a decode pool to draw the way to", "add --to SCENARIO")
     if decode is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from app.reports.blocks import Block, alert, heading, note, picture, table
 from layouts.pictures.permutation_svg import permutation_svg
 from tracer.batch.permutation import busiest_gpu, permute
+from tracer.batch.picks.source import WithShared
 from tracer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ TITLE = "Sorted by expert: one grouped GEMM instead of a loop"
 
 def permutation_blocks(scenario: Scenario, picks: PickSource, layer: int) -> list[Block]:
     """The first layer of the picks, which is ``layer`` of the model."""
-    experts = scenario.model.need("experts", "sort by expert")
+    experts = scenario.model.need("experts", "sort by expert") + len(scenario.always_picked)
+    if scenario.always_picked:
+        picks = WithShared(picks, tuple(scenario.always_picked))
     shown = min(picks.tokens, max(1, DRAWN_PICKS // picks.top_k))
     counted = min(picks.tokens, COUNTED_TOKENS)
     try:

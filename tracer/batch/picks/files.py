@@ -11,7 +11,7 @@ import numpy as np
 from tracer.batch.picks.kinds import are_counts, check_are_picks, counts_key
 from tracer.batch.picks.npy import NpyPicks, load_arrays, read_header
 from tracer.batch.picks.recorded import from_megatron, from_router_logits, from_vllm, integers
-from tracer.batch.picks.recording import Recording, read_recordings, tokens_first
+from tracer.batch.picks.recording import RecordedRequest, read_recordings, tokens_first
 from tracer.batch.picks.source import ArrayPicks, PickSource, Readable
 from tracer.batch.picks.torch_file import SUFFIXES as TORCH
 from tracer.batch.picks.values import read_value
@@ -68,7 +68,7 @@ def _read(path: Readable, model: ModelSpec, layout: str, column: str | None) -> 
     return ArrayPicks(_from_arrays(load_arrays(path), model, layout))
 
 
-def read_requests(path: str | Readable, model: ModelSpec, *, layout: str = "auto") -> list[Recording]:
+def read_requests(path: str | Readable, model: ModelSpec, *, layout: str = "auto") -> list[RecordedRequest]:
     """Every request of a file, with the texts of its tokens where the file has them.
 
     Raises:
@@ -85,14 +85,14 @@ def read_requests(path: str | Readable, model: ModelSpec, *, layout: str = "auto
     if path.suffix == ".npy" or (isinstance(value, dict) and path.suffix == ".npz" and "picks" not in value):
         arrays = value if isinstance(value, dict) else {"picks": value}
         if layout in ("logits", "megatron") or _are_logits(arrays) or not _named(arrays):
-            return [Recording(_three_axes(_from_arrays(arrays, model, layout)))]
+            return [RecordedRequest(_three_axes(_from_arrays(arrays, model, layout)))]
     found = read_recordings(value, model, layout)
     for each in found:
         check_are_picks(f"{list(each.picks.shape)} of {path}", each.picks.shape, model.experts, model.top_k)
     return found
 
 
-def _joined(requests: list[Recording]) -> NDArray[Any]:
+def _joined(requests: list[RecordedRequest]) -> NDArray[Any]:
     """Requests one after the other along the token axis, ``[layers, tokens, k]``."""
     arrays = [each.picks[:, each.repeated :] for each in requests]
     if not arrays:

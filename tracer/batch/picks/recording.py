@@ -34,7 +34,7 @@ _MAX_WORDS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class RecordedRequest:
     """Picks of one request. ``picks``: ``[layers, rows, k]``; row r is the token at position ``first + r``.
 
     ``words`` are the tokens' texts (or ids as text) by position from 0, None where the file does not say. The
@@ -83,7 +83,7 @@ class Recording:
 
 
 def with_length(
-    scenario: Scenario, recording: Recording, *, position: int | None = None, prompt: int | None = None
+    scenario: Scenario, recording: RecordedRequest, *, position: int | None = None, prompt: int | None = None
 ) -> Scenario:
     """The scenario with the recorded tokens as its prompt, following one of them (its own by default).
 
@@ -111,7 +111,7 @@ def with_length(
     return scenario.with_(token=token, picks=())
 
 
-def follow_recording(scenario: Scenario, recording: Recording) -> Scenario:
+def follow_recording(scenario: Scenario, recording: RecordedRequest) -> Scenario:
     """The scenario with the picks, and the text, that were recorded for the token it follows.
 
     Raises:
@@ -122,7 +122,7 @@ def follow_recording(scenario: Scenario, recording: Recording) -> Scenario:
     return scenario.with_(picks=tuple(picks.items()), token=token)
 
 
-def phase_note(scenario: Scenario, recording: Recording) -> str | None:
+def phase_note(scenario: Scenario, recording: RecordedRequest) -> str | None:
     """What to say of a decoded token that is followed as one of a prefill."""
     asked = recording.prompt
     if asked is None or scenario.decodes or scenario.position < asked:
@@ -166,7 +166,7 @@ def tokens_first(shape: tuple[int, ...], model: ModelSpec) -> bool:
     return second
 
 
-def read_recordings(value: Any, model: ModelSpec, layout: str = "auto") -> list[Recording]:
+def read_recordings(value: Any, model: ModelSpec, layout: str = "auto") -> list[RecordedRequest]:
     """Every request of a value that was read from a file.
 
     Raises:
@@ -176,10 +176,10 @@ def read_recordings(value: Any, model: ModelSpec, layout: str = "auto") -> list[
         return _of_table(value, model, layout)
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return [found for each in value for found in read_recordings(each, model, layout)]
-    return [Recording(_array(value, model, layout))]
+    return [RecordedRequest(_array(value, model, layout))]
 
 
-def _of_table(table: Mapping[Any, Any], model: ModelSpec, layout: str) -> list[Recording]:
+def _of_table(table: Mapping[Any, Any], model: ModelSpec, layout: str) -> list[RecordedRequest]:
     if "meta_info" in table:
         return [_sglang(table, model)]
     if isinstance(table.get("choices"), list):
@@ -189,7 +189,7 @@ def _of_table(table: Mapping[Any, Any], model: ModelSpec, layout: str) -> list[R
             "choices", table["choices"], "must be a list of objects", "pass the response as it came"
         )
     if "picks" in table:
-        return [Recording(_array(table["picks"], model, layout), _words(table.get("tokens")))]
+        return [RecordedRequest(_array(table["picks"], model, layout), _words(table.get("tokens")))]
     for key in SAMPLES:
         if table.get(key) is not None:
             return _samples(table, key, model, layout)
@@ -201,15 +201,15 @@ def _of_table(table: Mapping[Any, Any], model: ModelSpec, layout: str) -> list[R
     )
 
 
-def _samples(table: Mapping[Any, Any], key: str, model: ModelSpec, layout: str) -> list[Recording]:
+def _samples(table: Mapping[Any, Any], key: str, model: ModelSpec, layout: str) -> list[RecordedRequest]:
     """One array of a request, or a list of one a sample (a trainer's rollout)."""
     value, words = table[key], table.get("tokens")
     several = isinstance(value, list) and bool(value) and (isinstance(value[0], str) or _depth(value[0]) == 3)
     if not several:
-        return [Recording(_encoded(value, model, layout), _words(words))]
+        return [RecordedRequest(_encoded(value, model, layout), _words(words))]
     texts = words if isinstance(words, list) and len(words) == len(value) else [None] * len(value)
     return [
-        Recording(_encoded(each, model, layout), _words(text))
+        RecordedRequest(_encoded(each, model, layout), _words(text))
         for each, text in zip(value, texts, strict=True)
     ]
 
@@ -248,7 +248,7 @@ def _array(value: Any, model: ModelSpec, layout: str) -> Picks:
     return array
 
 
-def _sglang(table: Mapping[Any, Any], model: ModelSpec) -> Recording:
+def _sglang(table: Mapping[Any, Any], model: ModelSpec) -> RecordedRequest:
     meta = table["meta_info"]
     found = meta.get(FIELD) if isinstance(meta, Mapping) else None
     if found is None:
@@ -269,7 +269,7 @@ def _sglang(table: Mapping[Any, Any], model: ModelSpec) -> Recording:
     first = 0
     if asked is not None and type(written) is int:  # rows end one short of the last token written
         first = max(0, asked + written - 1 - int(picks.shape[1]))
-    return Recording(picks, (*before, *after) if before else (), first, prompt=asked)
+    return RecordedRequest(picks, (*before, *after) if before else (), first, prompt=asked)
 
 
 def _text_of(entry: Any) -> str | None:
@@ -279,12 +279,12 @@ def _text_of(entry: Any) -> str | None:
     return str(entry[2])[:64] if len(entry) > 2 and entry[2] is not None else f"id {entry[1]}"
 
 
-def _vllm(table: Mapping[Any, Any], model: ModelSpec) -> list[Recording]:
+def _vllm(table: Mapping[Any, Any], model: ModelSpec) -> list[RecordedRequest]:
     """Every choice of a vLLM response; before 0.22 the prompt's rows stand apart, before each choice's."""
     prompt = table.get(f"prompt_{FIELD}")
     start = table.get(f"{FIELD}_prompt_start", 0)
     whole_number(f"{FIELD}_prompt_start", start, at_least=0)
-    found: list[Recording] = []
+    found: list[RecordedRequest] = []
     for number, choice in enumerate(table["choices"]):
         if not isinstance(choice, Mapping):
             raise ConfigError("choices", choice, "must be a list of objects", "pass the response as it came")
@@ -304,7 +304,7 @@ def _vllm(table: Mapping[Any, Any], model: ModelSpec) -> list[Recording]:
             before = (*before, *([None] * (asked - len(before))))
         words = (*before, *_choice_words(choice)) if before else ()
         repeated = arrays[0].shape[1] if found and len(arrays) > 1 else 0
-        found.append(Recording(np.concatenate(arrays, axis=1), words, start, repeated, asked))
+        found.append(RecordedRequest(np.concatenate(arrays, axis=1), words, start, repeated, asked))
     if not found:
         raise ConfigError(
             "picks",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from tracer.mesh.hardware import Hardware, hardware_preset
+from tracer.mesh.hardware import hardware_preset
 from tracer.model.configs.presets import model_preset
 from tracer.proof.published.comparison import PublishedComparison, Row
 from tracer.proof.published.measurements import published
@@ -17,8 +16,6 @@ from tracer.timing.batch import TimedBatch
 from tracer.timing.pass_time import PassTime, pass_time
 from tracer.timing.throughput import Throughput, half_beside_communication, throughput
 
-H800_FP8_FLOPS = 1979e12
-"""Assumed: an H100's. No source states the H800's; its BF16 figure is the H100's within 0.1 %."""
 _ASSUMES = (
     "loads even, picks limited to 4 of 8 groups, small kernels as quantise kernels of as many bytes, 20 of "
     "132 SMs for normal dispatch, two-batch overlap, no scheduler, no MTP; an H800's FP8 taken as an H100's"
@@ -92,17 +89,12 @@ def _served(
     gpu: str, phase: str, ep: int, slots: int, requests: int, length: int, rates: Rates
 ) -> tuple[Throughput, ...]:
     """One batch at a time, and two overlapped."""
-    scenario, hardware = _scenario(gpu, Phase(phase), ep, slots, length), _hardware(gpu)
+    scenario, hardware = _scenario(gpu, Phase(phase), ep, slots, length), hardware_preset(gpu)
     decode = phase == Phase.DECODE
     batch = TimedBatch.decoding(requests, length) if decode else TimedBatch.prompts(length, requests)
     whole = pass_time(scenario, hardware, batch=batch, rates=rates)
     half: PassTime = pass_time(scenario, hardware, batch=batch, parts=2, rates=rates, like=whole)
     return throughput(whole, batch, half_beside_communication(half, low_latency=decode))
-
-
-def _hardware(name: str) -> Hardware:
-    found = hardware_preset(name)
-    return found if found.fp8_flops else replace(found, fp8_flops=H800_FP8_FLOPS)
 
 
 def _scenario(gpu: str, phase: Phase, ep: int, slots: int, length: int) -> Scenario:

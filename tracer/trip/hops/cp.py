@@ -8,9 +8,8 @@ ranks that keep K/V (``query_send``) and partial outputs come back (``partials_r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.memory.kv import heads_peers, shard_peers
 from tracer.memory.kv_bytes import index_bytes, kv_bytes_of_layer
@@ -90,8 +89,7 @@ def kv_writers(scenario: Scenario, home: int) -> list[int]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class PassRule:
+class PassRule(NamedTuple):
     """The published choice between passing queries and passing K/V, with its numbers.
 
     Queries are smaller when ``new / (new + cached) <= kv_elements / query_elements``; with heads of one

@@ -8,8 +8,7 @@ give (Megatron ``gated_delta_net.py`` and ``mamba_context_parallel.py``), over t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.memory.kv import heads_peers
 from tracer.model.dtype import BYTES
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 WHY = "size the heads of a CP rank"
 
 
-@dataclass(frozen=True, slots=True)
-class HeadSlice:
+class HeadSlice(NamedTuple):
     """Elements of one token that one CP rank computes with: query, K/V and output, of its heads alone.
 
     For a mixer with a state ``query`` is all that its projections give, and ``kv`` is 0.

@@ -6,8 +6,7 @@ Dispatch walks a route forwards and combine walks it back, so both are built fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracer.mesh.axes import Axis
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from tracer.trip.hop import Where
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Copies from one source to one NVLink domain.
 
     ``relay`` is the NVLink domain's rank with the source's index, or None where copies go straight: inside
