@@ -1,7 +1,7 @@
 // The blocks of a page of figures, as the server names them: headings, tables, charts, buttons, a job to start.
 
 import { formatQuery } from "../core/address.js";
-import { ownAddress } from "../shell/place.js";
+import { ownAddress, pageAddress } from "../shell/place.js";
 import { make, picture } from "../shell/dom.js";
 import { canRunJobs, startJob } from "../shell/job.js";
 import { chart } from "./chart.js";
@@ -111,7 +111,7 @@ function linksBlock(page, { links }) {
   return make(
     "p",
     { class: "options" },
-    links.map(([text, href]) => make("a", { class: "button", href, text })),
+    links.map(([text, path, query]) => make("a", { class: "button", href: pageAddress(path) + query, text })),
   );
 }
 

@@ -301,8 +301,8 @@ def _links(report: RunReport) -> Block:
     return {
         "kind": "links",
         "links": [
-            *([["Follow a token of the recovered scenario", "/" + address]] if trip else []),
-            ["Its mesh", "/mesh" + address],
+            *([["Follow a token of the recovered scenario", "/", address]] if trip else []),
+            ["Its mesh", "/mesh", address],
         ],
     }
 
