@@ -6,11 +6,11 @@ from functools import cache
 
 from app.lessons.lesson import Lesson, ask
 from app.query.address import flatten, scenario_of
-from app.reports.run.files import shipped_files
 from layouts.scene.labels import gpus
 from tracer.runs.reading.files import read_run
 from tracer.runs.report import RunReport, examine
 from tracer.runs.scenario import to_scenario
+from tracer.runs.shipped import shipped_files
 from tracer.trip.trip import take_trip
 
 RECORDING = "megatron-a"

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from app.reports.run import files
-from app.reports.run.files import SHIPPED, sent_files
+from app.reports.run.files import sent_files
 from app.web.api import answer
 from tests.runs.made import DATA, FAULTED
 from tracer.errors import ConfigError
 from tracer.runs.report import examine_files
+from tracer.runs.shipped import SHIPPED
 
 Sent = list[tuple[str, bytes]]
 

@@ -1,4 +1,4 @@
-"""Recordings for the page: what a reader sends, unpacked for one question and forgotten, or a shipped one.
+"""Recordings that a reader sends to the page, unpacked for one question and forgotten.
 
 What is sent is one body: a line of JSON that lists names and sizes, then the files one after another, each
 perhaps gzipped. They are written to a temporary folder, which is removed with the answer.
@@ -10,11 +10,9 @@ import gzip
 import io
 import json
 import re
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +22,6 @@ MAX_BYTES = 16 << 20
 """The most that is sent: dumps shrink to a tenth when the browser packs them."""
 MAX_UNPACKED = 192 << 20
 MAX_FILES = 4096
-SHIPPED = {"megatron-a": "a Megatron job of 16 GPUs that hung"}
 FIX = "send fewer files, or read them where they lie with `tokentrip run FILES`"
 _GZIP = b"\x1f\x8b"
 _UNSAFE = re.compile(r"[^\w.\-]+")
@@ -87,22 +84,6 @@ def _unpacked(content: bytes, most: int) -> bytes:
     if len(plain) > most:
         raise ConfigError("files", "unpacked", f"are over {MAX_UNPACKED:,} bytes", FIX)
     return plain
-
-
-@contextmanager
-def shipped_files(name: str) -> Iterator[list[Path]]:
-    """The files of a recording that is part of the package.
-
-    Raises:
-        ConfigError: for a name that is none of ``SHIPPED``.
-    """
-    if name not in SHIPPED:
-        raise ConfigError("recording", name, "is no recording that ships here", f"try {', '.join(SHIPPED)}")
-    with TemporaryDirectory(prefix="tokentrip-run-") as folder:
-        data = files("tracer").joinpath("data", "runs", f"{name}.zip").read_bytes()
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            packed.extractall(folder)
-        yield sorted(Path(folder).iterdir())
 
 
 def without_folders(text: str, paths: list[Path]) -> str:

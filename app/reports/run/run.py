@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from app.query.address import flatten
 from app.reports.blocks import Block, choice_control, counts, heading, note, picture, table, text_control
-from app.reports.run.files import MAX_BYTES, MAX_UNPACKED, SHIPPED, sent_files, shipped_files, without_folders
+from app.reports.run.files import MAX_BYTES, MAX_UNPACKED, sent_files, without_folders
 from app.reports.run.played import played
 from app.reports.run.sizes import size_blocks
 from layouts.pictures.run_map import MAX_RANKS, run_map
@@ -23,6 +23,7 @@ from tracer.runs.reading.files import read_run
 from tracer.runs.report import RunReport, examine
 from tracer.runs.rules import RULES
 from tracer.runs.scenario import to_scenario
+from tracer.runs.shipped import SHIPPED, shipped_files
 
 if TYPE_CHECKING:
     from tracer.runs.reading.recording import Group
