@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from tracer.scenario.scenario import BareScenario
 if TYPE_CHECKING:
     from tracer.frameworks.found_model import FoundModel
     from tracer.frameworks.settings import Framework, Reading
-    from tracer.mesh.grid import IntArray
+    from tracer.mesh.mesh import Mesh
     from tracer.model.spec import ModelSpec
 
 MAX_COMPARED_RANKS = 1 << 12
@@ -353,7 +353,7 @@ def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:
     differ = [
         axis
         for axis in (*DENSE_AXES, *EXPERT_AXES)
-        if _as_sets(reading.walk(axis).array()) != _as_sets(scenario.mesh.groups(axis))
+        if _as_sets(reading.walk(axis).walked()) != _as_sets(_groups(scenario.mesh, axis))
     ]
     if not differ:
         return []
@@ -367,6 +367,16 @@ def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:
     ]
 
 
-def _as_sets(rows: IntArray) -> set[tuple[int, ...]]:
+def _groups(mesh: Mesh, axis: str) -> Iterator[Iterable[int]]:
+    """Every group along an axis, once."""
+    seen: set[int] = set()
+    for rank in range(mesh.world_size):
+        if rank not in seen:
+            group = mesh.group(rank, axis)
+            seen.update(group)
+            yield group
+
+
+def _as_sets(groups: Iterable[Iterable[int]]) -> set[tuple[int, ...]]:
     """Groups as a set of ascending tuples."""
-    return {tuple(sorted(row)) for row in rows.tolist()}
+    return {tuple(sorted(group)) for group in groups}
