@@ -97,11 +97,11 @@ def kept_messages(group: GroupShape, placement: Placement, shares: list[float]) 
             for expert in placement.experts_on(ep):
                 slots.setdefault(expert, []).append(here[ep])
         near = {expert: shares[expert] * sum(ranks) / len(ranks) for expert, ranks in slots.items()}
-        domain = exact_sum(near.values())
+        whole = exact_sum(near.values())
         for ep, homes in here.items():
             own = set(placement.experts_on(ep))
             itself = exact_sum(shares[expert] for expert in own)
-            neighbours = domain - exact_sum(near[expert] for expert in own)
+            neighbours = whole - exact_sum(near[expert] for expert in own)
             at_home.append(homes * itself)
             inside.append(homes * (homes * itself + neighbours))
     return exact_sum(at_home), exact_sum(inside)
