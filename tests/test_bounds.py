@@ -89,6 +89,7 @@ LINES = {
 }  # fmt: skip
 OTHERS = {
     "app",
+    "site",  # takes as long for every question: npm and a compilation
     "compare",
     "completion",
     "diff",

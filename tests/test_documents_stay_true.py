@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from app.cli import tokentrip
 from app.exports.pixel_stamp import take_text
 from tests.test_command_line import HAND_WRITTEN, run, run_json
 from tracer.scenario.files import load_scenario
@@ -160,3 +162,17 @@ def test_wrong_blocks_are_refused_by_line(tmp_path: Path, text: str, message: st
     assert result.exit_code == 2
     assert message in result.stderr
     assert "notes.md" in result.stderr or "six-cut" in result.stderr
+
+
+def test_a_check_goes_on_after_a_file_that_it_cannot_read(tmp_path: Path) -> None:
+    drawn, foreign = tmp_path / "a.svg", tmp_path / "b.svg"
+    assert CliRunner().invoke(tokentrip, ["export", "six-cuts", "--to", str(drawn)]).exit_code == 0
+    foreign.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    missing = tmp_path / "c.svg"
+    done = CliRunner().invoke(tokentrip, ["export", "--check", str(missing), str(foreign), str(drawn)])
+    assert done.exit_code == 2
+    assert f"{drawn}: up to date" in done.output
+    assert "not checked: carries no scenario" in done.output
+    assert done.output.rstrip().endswith("3 files: 1 up to date, 2 not checked")
+    only_ours = ["export", "--check", "--skip-others", str(foreign), str(drawn)]
+    assert CliRunner().invoke(tokentrip, only_ours).exit_code == 0

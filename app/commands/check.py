@@ -3,40 +3,97 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from app.commands.common.tables import json_option, print_json
 from tracer.errors import ConfigError
 
-OUT_OF_DATE = 1
+OUT_OF_DATE, NOT_CHECKED = 1, 2
 DOCUMENTS = (".md", ".markdown")
 
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--skip-others", is_flag=True, help="Pass over files that carry no scenario, as a hook must.")
 @json_option()
-def check_command(files: tuple[Path, ...], as_json: bool) -> None:
+def check_command(files: tuple[Path, ...], skip_others: bool, as_json: bool) -> None:
     """Compare pictures and Markdown blocks with what the engine says now.
 
-    Exit code 1 when a file is out of date; what changed is named.
+    Every file is looked at. Exit code 1 when one is out of date, and what changed is named; else 2 when one
+    could not be checked.
 
     \b
     Example:
       tokentrip export --check trip.svg README.md
+      tokentrip export --check --skip-others docs/images/*.svg
     """
-    results = [(file, _differences(file)) for file in files]
-    if as_json:
-        rows = [{"file": str(file), "up_to_date": not found, "changes": found} for file, found in results]
-        print_json({"schema": 1, "files": rows})
+    if len(files) == 1 and not skip_others:
+        results = [CheckedFile(files[0], _differences(files[0]))]  # alone, it is refused in full
     else:
-        for file, found in results:
-            click.echo(f"{file}: {'out of date' if found else 'up to date'}")
-            for line in found:
+        results = [_checked(file) for file in files]
+    if skip_others:
+        results = [each for each in results if not each.foreign]
+    if as_json:
+        print_json({"schema": 1, "files": [each.to_dict() for each in results]})
+    else:
+        for each in results:
+            click.echo(f"{each.file}: {each.verdict}")
+            for line in each.changes:
                 click.echo(f"  {line}")
-    if any(found for _, found in results):
+        if len(results) > 1:
+            click.echo(_summary(results))
+    if any(each.changes for each in results):
         sys.exit(OUT_OF_DATE)
+    if any(each.problem for each in results):
+        sys.exit(NOT_CHECKED)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """What was found of a file: what changed in it, or why it could not be checked."""
+
+    file: Path
+    changes: list[str]
+    problem: str = ""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the file is there and was not exported by tokentrip."""
+        return bool(self.problem) and self.file.is_file()
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a few words."""
+        if self.problem:
+            return f"not checked: {self.problem}"
+        return "out of date" if self.changes else "up to date"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; ``up_to_date`` is null where it was not checked."""
+        current = None if self.problem else not self.changes
+        return {
+            "file": str(self.file),
+            "up_to_date": current,
+            "changes": self.changes,
+            "problem": self.problem or None,
+        }
+
+
+def _checked(file: Path) -> CheckedFile:
+    try:
+        return CheckedFile(file, _differences(file))
+    except ConfigError as error:
+        return CheckedFile(file, [], f"{error.rule}; {error.fix}")
+
+
+def _summary(results: list[CheckedFile]) -> str:
+    old, unread = sum(bool(each.changes) for each in results), sum(bool(each.problem) for each in results)
+    parts = [f"{len(results) - old - unread} up to date", f"{old} out of date", f"{unread} not checked"]
+    return f"{len(results)} files: {', '.join(part for part in parts if not part.startswith('0 '))}"
 
 
 def _differences(file: Path) -> list[str]:

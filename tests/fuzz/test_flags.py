@@ -17,7 +17,7 @@ from tracer.frameworks import FRAMEWORKS
 
 #: `app` serves until it is stopped; a scheduler that is away is waited for; replay and EPLB prove or pack
 #: on arrays, and a census counts as many tokens as it is told to.
-LEFT_OUT = {"app", "replay", "eplb"}
+LEFT_OUT = {"app", "replay", "eplb", "site"}
 COSTLY = ("census", "time", "ledger", "presets", "generate", "advise", "orders", "export")
 CHEAP = sorted(set(COMMANDS) - LEFT_OUT - set(COSTLY))
 NOT_DRAWN = {"scheduler", "threads"}
