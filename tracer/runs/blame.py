@@ -72,26 +72,41 @@ class _Verdict:
         self.result.suspects = suspects
 
     def _without_later(self, causes: dict[int, tuple[int, str]]) -> dict[int, tuple[int, str]]:
-        """Causes without those that only stand still, where sends are not recorded and others stopped before.
+        """Causes without those that only stand still, where sends are not recorded.
 
-        Gloo records none, so stages seem to have nothing to do with each other: of ranks in parts of the job
-        that no group joins, those that waited for a send cannot be told from those that stopped, but by time.
+        Gloo records none, so stages seem to have nothing to do with each other, and ranks that wait for a
+        send look as if they had stopped. Those that are level with their closest peers most likely wait; of
+        the others, in parts of the job that no group joins, the first to stop is named.
         """
         still = [rank for rank, (rule, _) in causes.items() if rule == 2]
         parts = self._parts() if len(causes) > 1 and still and not self.found.paired else {}
         if len({parts.get(rank, rank) for rank in causes}) < 2:
             return causes
-        last = {rank: self._last_issued(rank) for rank in causes}
-        if any(when is None and causes[rank][0] != 6 for rank, when in last.items()):
+        level = {rank for rank in still if self._is_level(rank)}
+        last = {rank: self._last_issued(rank) for rank in causes if rank not in level}
+        if not last or any(when is None and causes[rank][0] != 6 for rank, when in last.items()):
             return causes
-        first = min(causes, key=lambda rank: (causes[rank][0] == 2, last[rank] or 0))
-        later = [rank for rank in still if parts.get(rank, rank) != parts.get(first, first)]
+        first = min(last, key=lambda rank: (causes[rank][0] == 2, last[rank] or 0))
+        later = [rank for rank in still if rank in level or parts.get(rank, rank) != parts.get(first, first)]
         if later:
             self.result.warnings.append(
                 f"no send is recorded, so ranks {', '.join(map(str, later[:8]))}, which stand still too, may "
-                f"wait for one; rank {first} stopped before them"
+                f"wait for one; rank {first} stopped before them or behind its peers"
             )
         return {rank: each for rank, each in causes.items() if rank not in later}
+
+    def _is_level(self, rank: int) -> bool:
+        """Whether all members of a rank's closest group have issued as many of its collectives."""
+        own = [group for group in self.members if rank in group.members]
+        closest = min(own, key=lambda group: max(group.members) - min(group.members), default=None)
+        if closest is None:
+            return False
+        put = {self._enqueued(each, closest) for each in closest.members if each in self.ranks}
+        return len(put) == 1 and len(closest.members) > 1
+
+    def _enqueued(self, rank: int, group: Group) -> int | None:
+        found = self.ranks[rank].progress.get(group)
+        return None if found is None else found.enqueued
 
     def _parts(self) -> dict[int, int]:
         """A number for each rank: equal for ranks that groups smaller than the job join."""
