@@ -309,6 +309,7 @@ class Rank:
     next: int = 0
     issued: list[tuple[Call, int]] = field(default_factory=list)
     done: list[bool] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
     first_open: int = 0
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -336,9 +337,9 @@ def simulate(
 def _run(groups: Groups, ranks: dict[int, Rank]) -> None:
     at: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     pairs: dict[tuple[str, int, int], list[list[int]]] = defaultdict(lambda: [[], []])
-    moved = True
+    moved, clock = True, 0
     while moved:
-        moved = False
+        moved, clock = False, clock + 1
         for rank, each in ranks.items():
             while each.next < len(each.calls) and len(each.issued) - each.first_open < each.window:
                 call = each.calls[each.next]
@@ -348,6 +349,7 @@ def _run(groups: Groups, ranks: dict[int, Rank]) -> None:
                 place = len(each.issued)
                 each.issued.append((call, number))
                 each.done.append(False)
+                each.times.append(1_000_000_000 + 1000 * clock)
                 moved = True
                 if call.peer is None:
                     at[call.group, number][rank] = place
@@ -389,7 +391,10 @@ def _is_next(rank: Rank, place: int) -> bool:
 def dumps(
     groups: Groups, ranks: dict[int, Rank], *, form: str = "active", ring: int = 200, timed: bool = False
 ) -> dict[int, dict[str, Any]]:
-    """What each rank's recorder writes: all of the last operations (``ring``) or those that are open."""
+    """What each rank's recorder writes: the last operations (``ring``), or those that are open (``active``).
+
+    Gloo's (``gloo``) has neither sends nor lists of members, and a status that lags behind its entries.
+    """
     return {rank: _dump(groups, rank, each, form, ring, timed) for rank, each in ranks.items()}
 
 
@@ -410,7 +415,7 @@ def _dump(groups: Groups, rank: int, each: Rank, form: str, ring: int, timed: bo
             "record_id": place, "pg_id": numbers[call.group],
             "process_group": (call.group, groups.descriptions[call.group]),
             "collective_seq_id": collectives[call.group], "p2p_seq_id": p2p[call.group], "op_id": number,
-            "profiling_name": f"nccl:{call.what}", "time_created_ns": 1_000_000_000 + 1000 * place,
+            "profiling_name": f"nccl:{call.what}", "time_created_ns": each.times[place],
             "input_sizes": [list(call.given)], "input_dtypes": [call.dtype],
             "output_sizes": [list(call.got)], "output_dtypes": [call.dtype],
             "state": state, "time_discovered_started_ns": None, "time_discovered_completed_ns": None,
@@ -426,6 +431,11 @@ def _dump(groups: Groups, rank: int, each: Rank, form: str, ring: int, timed: bo
         name: {"name": name, "desc": groups.descriptions[name], "ranks": str(list(groups.members[name]))}
         for name in own
     }
+    if form == "gloo":
+        entries = [e for e in entries if not e["is_p2p"]]
+        config = {"": {"name": "", "desc": "", "ranks": "[]"}}
+        sends = {numbers[call.group] for call, _ in each.issued if call.is_p2p}
+        status = {name: counts for name, counts in status.items() if int(name) not in sends}
     kept = [e for e in entries if not e["retired"]] if form == "active" else entries
     return {
         "version": "2.9", "nccl_version": "2.27.3", "pg_config": config, "pg_status": status,

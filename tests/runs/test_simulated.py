@@ -95,3 +95,13 @@ def test_of_a_large_run_only_what_is_in_question_is_decoded(
     report = report_of(Job(tp=2, dp=12, pp=4, ep=8, experts=8), tmp_path, Fault(30, kind))
     assert [suspect.rank for suspect in report.blame.suspects] == [30], report.blame.suspects
     assert any(not record.decoded for record in report.recording.ranks.values())
+
+
+@pytest.mark.parametrize("kind", ["hang", "missing", "skip", "dtype"])
+def test_where_no_send_is_recorded_the_first_to_stop_is_named(kind: str, tmp_path: Path) -> None:
+    job = Job(tp=2, dp=2, pp=2, names="mesh")
+    report = report_of(job, tmp_path, Fault(5, kind), form="gloo")
+    assert [suspect.rank for suspect in report.blame.suspects] == [5], report.blame.suspects
+    layout = report.layout
+    assert (layout.sizes["tp"], layout.sizes["dp"], layout.sizes["pp"]) == (2, 2, 2)
+    assert "pp" in layout.guessed and not report.group_differences

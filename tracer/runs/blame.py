@@ -53,6 +53,7 @@ class _Verdict:
         }
         if not causes:
             causes = {rank: (6, why) for rank, why in {**found.absent_half, **found.absent}.items()}
+        causes = self._without_later(causes)
         by_position = sum(rule in (1, 2) for rule, _ in causes.values())
         if by_position > max(2, MAX_NAMED_SHARE * len(self.ranks)):
             self.result.warnings.append(
@@ -69,6 +70,59 @@ class _Verdict:
         ]
         suspects.sort(key=lambda each: (_ORDER[each.rule], -each.waiting, each.rank))
         self.result.suspects = suspects
+
+    def _without_later(self, causes: dict[int, tuple[int, str]]) -> dict[int, tuple[int, str]]:
+        """Causes without those that only stand still, where sends are not recorded.
+
+        Gloo records none, so stages seem to have nothing to do with each other, and ranks that wait for a
+        send look as if they had stopped. Those that are level with their closest peers most likely wait; of
+        the others, in parts of the job that no group joins, the first to stop is named.
+        """
+        still = [rank for rank, (rule, _) in causes.items() if rule == 2]
+        parts = self._parts() if len(causes) > 1 and still and not self.found.paired else {}
+        if len({parts.get(rank, rank) for rank in causes}) < 2:
+            return causes
+        level = {rank for rank in still if self._is_level(rank)}
+        last = {rank: self._last_issued(rank) for rank in causes if rank not in level}
+        if not last or any(when is None and causes[rank][0] != 6 for rank, when in last.items()):
+            return causes
+        first = min(last, key=lambda rank: (causes[rank][0] == 2, last[rank] or 0))
+        later = [rank for rank in still if rank in level or parts.get(rank, rank) != parts.get(first, first)]
+        if later:
+            self.result.warnings.append(
+                f"no send is recorded, so ranks {', '.join(map(str, later[:8]))}, which stand still too, may "
+                f"wait for one; rank {first} stopped before them or behind its peers"
+            )
+        return {rank: each for rank, each in causes.items() if rank not in later}
+
+    def _is_level(self, rank: int) -> bool:
+        """Whether all members of a rank's closest group have issued as many of its collectives."""
+        own = [group for group in self.members if rank in group.members]
+        closest = min(own, key=lambda group: max(group.members) - min(group.members), default=None)
+        if closest is None:
+            return False
+        put = {self._enqueued(each, closest) for each in closest.members if each in self.ranks}
+        return len(put) == 1 and len(closest.members) > 1
+
+    def _enqueued(self, rank: int, group: Group) -> int | None:
+        found = self.ranks[rank].progress.get(group)
+        return None if found is None else found.enqueued
+
+    def _parts(self) -> dict[int, int]:
+        """A number for each rank: equal for ranks that groups smaller than the job join."""
+        part = {rank: rank for rank in self.ranks}
+        for group in self.members:
+            if group.size < self.found.recording.world_size:
+                joined = {part.get(rank, rank) for rank in group.members}
+                least = min(joined)
+                part = {rank: least if old in joined else old for rank, old in part.items()}
+        return part
+
+    def _last_issued(self, rank: int) -> int | None:
+        """When a rank issued its last operation, on its own clock."""
+        if rank not in self.ranks or not self.found.can_look(rank):
+            return None
+        return max((op.created_ns for op in self.ranks[rank].ops if op.created_ns is not None), default=None)
 
     def _is_suspicious(self, rank: int, causes: dict[int, tuple[int, str]]) -> bool:
         """Whether a rank without a recording holds up those that do the same work: its closest group.
@@ -145,6 +199,12 @@ class _Verdict:
 
     def _stuck(self, rank: int) -> bool:
         """Whether a rank waits in a collective itself: it suffers, and is no cause that can be seen."""
+        record = self.ranks[rank]
+        if record.decoded and record.ops:  # Gloo's status may lag behind its own entries
+            return any(
+                op.sequence is not None and op.group not in self.found.paired and op.group.size > 1
+                for op in record.pending()
+            )
         return any(
             each.enqueued is not None and each.completed is not None and each.enqueued > each.completed
             and group not in self.found.paired and group.size > 1

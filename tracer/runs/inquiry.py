@@ -211,7 +211,7 @@ class Inquiry:
         if not group.description and self._counts_pairs(group, known, max(done.values(), default=0)):
             return
         if len(set(done.values())) > 1:
-            self._behind(group, done)
+            self._behind(group, done, put)
         if len(set(put.values())) > 1:
             self._not_there(group, put, known)
 
@@ -228,10 +228,14 @@ class Inquiry:
             for op in self.ranks[rank].ops
         )
 
-    def _behind(self, group: Group, done: dict[int, int]) -> None:
+    def _behind(self, group: Group, done: dict[int, int], put: dict[int, int]) -> None:
         best = max(done, key=lambda rank: (done[rank], -rank))
         for rank, last in done.items():
             if last == done[best]:
+                continue
+            if put.get(rank, last + 1) <= last:
+                # Never issued, so that it ended for nobody: the peer's was given up (Gloo marks it as ended).
+                self._wait(best, rank, group, self._absence(group, rank, last, best))
                 continue
             op = self._op_at(rank, group, last + 1)
             # Gloo's status may lag behind its own entries, which then say that the operation has ended.

@@ -94,6 +94,8 @@ def recover(recording: Recording) -> RecoveredLayout:
     if mesh is not None and not names_groups:
         families.update(_over_several_axes(recording.groups, families, mesh, ops))
     shapes = read_shapes([record.ops for record in sample], families)
+    if sizes["pp"] > 1 and "pp" not in families.values():
+        guessed.append("pp")
     chunks, layers, how = _chunks(recording, families, sizes["pp"], ops)
     notes += how
     if chunks is None or chunks > 1:
@@ -143,9 +145,16 @@ def _sizes(world: int, families: Families, notes: list[str]) -> dict[str, int]:
     dp = size.get("dp") or (size["dp-cp"] // cp if "dp-cp" in size else 0)
     if dp * tp * cp * pp != world:
         rest = world // (tp * cp * pp) if world % (tp * cp * pp) == 0 else 0
-        if dp and rest:
-            notes.append(f"dp groups have {dp} members, and {world} ranks over tp, cp and pp leave {rest}")
-        dp = rest or max(dp, 1)
+        if dp and rest % dp == 0 and "pp" not in size and "dp-cp" not in size:
+            # Gloo records no sends: a pipeline shows in what its groups leave over alone.
+            pp = rest // dp
+            notes.append(f"dp groups have {dp} members: the {pp} that are left over are taken for stages")
+        else:
+            if dp and rest:
+                notes.append(
+                    f"dp groups have {dp} members, and {world} ranks over tp, cp and pp leave {rest}"
+                )
+            dp = rest or max(dp, 1)
     ep = size.get("ep") or _ratio(size, "etp-ep", "etp") or 1
     etp = size.get("etp") or _ratio(size, "etp-ep", "ep") or 1
     stage = tp * cp * dp

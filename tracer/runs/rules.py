@@ -27,7 +27,9 @@ RULES = (
         "other waiting.",
         "A rank that does not notice completions (rule 1) shows pending operations that are long "
         "over, and sends issued together end together: so a pair alone names a rank only where no "
-        "other rule names one, and where that rank has nothing pending.",
+        "other rule names one, and where that rank has nothing pending. "
+        "Gloo records no sends: ranks that are level with their closest peers are then taken to "
+        "wait for one, and a warning says so.",
     ),
     (
         4,

@@ -29,6 +29,7 @@ from tracer.runs.reading.flight_recorder import (
 )
 from tracer.runs.reading.json_stream import RefusedJson, pieces
 from tracer.runs.reading.kineto import RefusedTrace, TraceReader
+from tracer.runs.reading.members import completed_members
 from tracer.runs.reading.nccl_log import MAX_LINE_CHARS, LogReader, RefusedLog
 from tracer.runs.reading.recording import Group, Op, RankRecord, Recording, Refused, Source
 
@@ -404,7 +405,8 @@ def _assembled(reader: _Reader) -> Recording:
                 top = max(top, max(group.members))
             elif group.name:
                 seen.setdefault(group, []).append(rank)
-    listed = {group: replace(group, members=tuple(ranks), listed=False) for group, ranks in seen.items()}
+    whole = completed_members({group: tuple(ranks) for group, ranks in seen.items()}, top + 1, reader.ranks)
+    listed = {group: replace(group, members=ranks, listed=False) for group, ranks in whole.items()}
     if listed:
         reader.notes.append(
             f"{len(listed)} groups come without a list of members: the ranks that recorded them are taken"
