@@ -62,7 +62,6 @@ REFUSED = {
     ("gb200-nvl72", "numbers"): "phase='decode' cannot be replayed",
     ("sglang-decode-ep72", "numbers"): "phase='decode' cannot be replayed",
     ("six-cuts-decode", "numbers"): "phase='decode' cannot be replayed",
-    ("deepseek-v3-decode-ep320", "eplb"): "eplb.groups=8 must divide 257 experts",
 }
 """What has no answer for a preset, with the reason that is given; anything else refused is a fault."""
 
