@@ -30,7 +30,24 @@ export default [
     files: ["app/assets/core/**/*.js"],
     languageOptions: { globals: { ...off(globals.browser), URLSearchParams: "readonly" } },
   },
+  {
+    files: ["app/site/assets/*.js"],
+    languageOptions: {
+      globals: { ...globals.browser, ...globals.serviceworker, SITE: "readonly" },
+      sourceType: "script",
+    },
+  },
+  {
+    files: ["app/site/assets/worker.mjs"],
+    languageOptions: { globals: globals.worker },
+  },
   { files: ["tests/js/**/*.js", "eslint.config.js"], languageOptions: { globals: globals.nodeBuiltin } },
+  {
+    // Node.js runs these as they are: they are no part of a joined script.
+    files: ["app/site/assets/compile.mjs", "tests/site/*.mjs"],
+    languageOptions: { globals: globals.nodeBuiltin },
+    rules: { "no-restricted-syntax": "off" },
+  },
 ];
 
 function off(names) {

@@ -38,6 +38,7 @@ COMMANDS = {
     "rank": "app.commands.rank:rank_command",
     "replay": "app.commands.replay:replay_command",
     "run": "app.commands.run:run_command",
+    "site": "app.commands.site:site_command",
     "time": "app.commands.cost.time_:time_command",
     "traffic": "app.commands.cost.traffic:traffic_command",
     "trip": "app.commands.trip:trip_command",

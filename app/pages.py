@@ -69,6 +69,13 @@ PAGES = (
     Page("Model", "/model", "app.reports.model:model_report", ("of", "kv")),
     Page("Decode", "/decode", "app.reports.decode.decode:decode_report", ("decode", "loads")),
     Page("Compare", "/compare", keys=("a", "b"), one_mesh=False),
+    Page(
+        "Run",
+        "/run",
+        "app.reports.run.run:run_report",
+        ("recording", "held", "run_rank", "run_group"),
+        one_mesh=False,
+    ),
     Page("Learn", "/learn", keys=("chapter", "seed_of_quiz"), one_mesh=False),
 )
 PAGE_KEYS = ("scenario", *dict.fromkeys(key for page in PAGES for key in page.keys))

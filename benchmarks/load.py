@@ -85,14 +85,15 @@ class Workers:
         return victim
 
     def rss_mb(self) -> list[float]:
-        """Resident memory of each worker, in MB."""
+        """Resident memory of each living worker, in MB."""
         found = []
         for pid in self.pids():
             try:
                 pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
             except OSError:
                 continue
-            found.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+            if pages:  # one that was just killed holds none
+                found.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
         return found
 
 

@@ -77,6 +77,7 @@ def _stored(kind: str, data: Prepared, errors: KindErrors, read: int, day: str) 
             reach: {"error": round(pair[0], 3), "error_p90": round(pair[1], 3)}
             for reach, pair in errors.transfers().items()
         },
+        "follows": errors.follows,
         "fits": fitted["fits"],
         "tables": fitted["tables"],
     }
@@ -90,7 +91,7 @@ def _rounded(pair: tuple[float, float]) -> list[float]:
 def _compact(stored: dict[str, Any]) -> str:
     """JSON with one fit and one table a line, so that a difference can be read."""
     lines = ["{"]
-    for key in ("kind", "source", "date", "rows", "versions", "left_out", "transfer"):
+    for key in ("kind", "source", "date", "rows", "versions", "left_out", "transfer", "follows"):
         lines.append(f" {json.dumps(key)}: {_dense(stored[key])},")
     lines.append(' "fits": [\n  ' + ",\n  ".join(_dense(each) for each in stored["fits"]) + "\n ],")
     groups = (

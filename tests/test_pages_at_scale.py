@@ -75,3 +75,12 @@ def test_a_gpu_without_the_rate_keeps_the_control_that_chooses_another() -> None
     assert "cluster.fp8_flops is not given" in said(page["blocks"])
     there = roofline_report({"scenario": "deepseek-v3-prefill-ep32"})["blocks"]
     assert any(block["kind"] == "chart" for block in there)
+
+
+def test_the_roofline_has_measured_kernels_under_the_roof_and_names_their_basis() -> None:
+    from app.reports.roofline import roofline_report
+
+    blocks = roofline_report({"scenario": "deepseek-v3-prefill-ep32", "hardware": "h200"})["blocks"]
+    rows = next(block for block in blocks if block.get("caption") == "Batches")["rows"]
+    assert all(float(row[6].replace(",", "")) <= float(row[4].replace(",", "")) for row in rows)
+    assert "By measured kernels: measured fit H200 SXM" in said(blocks)

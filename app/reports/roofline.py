@@ -27,12 +27,14 @@ from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
 from tracer.scenario.step import mesh_line
 from tracer.serving.phases import phase_table
+from tracer.timing.measured.compute import all_experts
 from tracer.timing.operators import rate_of
 from tracer.timing.roofline import RoofPoint, expert_points, expert_roof, ridge
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
     from tracer.scenario.scenario import Scenario
+    from tracer.timing.calibration.answer import Estimate
 
 BATCHES = tuple(1 << power for power in range(21))
 
@@ -93,6 +95,10 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
         ("batch at the ridge, weights alone", f"{roof.batch:,.0f} tokens"),
         ("batch at the ridge, rows too", needed),
     ]
+    marks = [(name, point) for name, points in own.items() for point in points]
+    shown = [*marks, *((f"{point.tokens:,}", point) for point in batches)]
+    found = [_measured(scenario, hardware, point.tokens) for _, point in shown]
+    rows = [[name, *_row(point, each)[1:]] for (name, point), each in zip(shown, found, strict=True)]
     figure = roofline_figure(hardware, {"batches of 1 to 1,048,576 tokens": batches, **own}, rate)
     return [
         counts("Where expert GEMMs leave the memory roof", sums),
@@ -100,16 +106,20 @@ def _blocks(scenario: Scenario, hardware: Hardware, marked: dict[str, int]) -> l
         chart("Roofline of the expert GEMMs, prefill and decode marked", figure, height=420),
         heading("Tokens an expert against batch"),
         chart("Tokens of an expert that is hit, against the batch", _load_figure(batches, own), height=340),
-        table("Batches", HEADS, [*_own_rows(own), *map(_row, batches)], marked=range(len(own))),
-        note("Tokens of all GPUs that share the experts; uniform picks; peak rates."),
+        table("Batches", HEADS, rows, marked=range(len(own))),
+        note("Tokens of all GPUs that share the experts; uniform picks. " + _basis(found)),
     ]
 
 
-HEADS = ("batch", "tokens per expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by")
+HEADS = (
+    "batch", "tokens per expert hit", "experts hit", "FLOP/B", "attainable TFLOP/s", "bound by",
+    "by measured kernels, TFLOP/s",
+)  # fmt: skip
 
 
-def _row(point: RoofPoint) -> list[str]:
+def _row(point: RoofPoint, found: Estimate | None) -> list[str]:
     load = point.load
+    measured = "not measured" if found is None else f"{point.flops / found.seconds / 1e12:,.4g}"
     return [
         f"{point.tokens:,}",
         short(load.tokens_per_expert),
@@ -117,11 +127,30 @@ def _row(point: RoofPoint) -> list[str]:
         short(point.intensity),
         f"{point.flops_per_s / 1e12:,.4g}",
         point.bound,
+        measured,
     ]
 
 
-def _own_rows(own: dict[str, tuple[RoofPoint, ...]]) -> list[list[str]]:
-    return [[name, *_row(point)[1:]] for name, points in own.items() for point in points]
+def _measured(scenario: Scenario, hardware: Hardware, tokens: int) -> Estimate | None:
+    """The routed experts on one GPU that holds them all, by measured kernels; None where there are none."""
+    try:
+        return all_experts(scenario, tokens, hardware)
+    except ConfigError:
+        return None
+
+
+def _basis(found: list[Estimate | None]) -> str:
+    """What the measured column rests on, and how wrong it is."""
+    known = [each for each in found if each is not None]
+    if not known:
+        return "No kernel for these experts was measured."
+    said = "; ".join(dict.fromkeys(each.basis for each in known))
+    errors = [each.error for each in known if each.error is not None]
+    error = f"median error {max(errors):.1%} where one is known" if errors else "no error is known"
+    return (
+        f"Attainable is the data sheet's peak, which no kernel reaches. By measured kernels: {said}; "
+        f"{error}; routing, permutation and the weighted sum are inside."
+    )
 
 
 def _load_figure(batches: tuple[RoofPoint, ...], own: dict[str, tuple[RoofPoint, ...]]) -> Any:

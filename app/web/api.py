@@ -186,6 +186,19 @@ def batch_of_file(query: dict[str, str], body: bytes) -> Payload:
     return batch_report(query, InMemory(query.pop("picks_file", ""), body))
 
 
+def run_of_sent(query: dict[str, str], body: bytes) -> Payload:
+    """The page Run of files that are sent along, which are examined and forgotten."""
+    from app.reports.run.run import run_of_files
+
+    return run_of_files(query, body)
+
+
+def _run_bytes() -> int:
+    from app.reports.run.files import MAX_BYTES
+
+    return MAX_BYTES
+
+
 def _launch_bytes() -> int:
     from app.reports.flags import MAX_BYTES
 
@@ -211,6 +224,7 @@ SENT = {
     "upload": Sent(upload, _launch_bytes),
     "launch": Sent(launch, _launch_bytes),
     "batch": Sent(batch_of_file, _picks_bytes),
+    "run": Sent(run_of_sent, _run_bytes),
 }
 BUILDERS: dict[str, Builder] = {
     "trip": trip_payload,

@@ -14,6 +14,8 @@ FAR = 0.25
 """A residual (in natural logarithms) at which a row counts half: some runs had a badly tuned kernel."""
 
 
+SETTLED = 5
+"""Rounds of reweighting after which a correction hardly changes."""
 PULL = 1e-2
 """How much a scale's distance from 1.5 costs, in rows: it settles limits that few rows tell apart."""
 
@@ -122,15 +124,23 @@ def _ties(sizes: Sequence[int], strengths: Sequence[float]) -> Floats:
     return tie
 
 
-def fit_corrections(weights: Floats, ties: Floats, residual: Floats, ridge: float) -> Floats:
-    """Values at all grid points, float64[points], robust against rows far away."""
+def fit_corrections(
+    weights: Floats, ties: Floats, residual: Floats, ridge: float, *, drops: bool = False
+) -> Floats:
+    """Values at all grid points, float64[points], robust against rows far away.
+
+    ``drops`` leaves rows beyond five times the usual residual out altogether, once the values have settled.
+    """
     rows: Floats = np.ones(len(residual))
     values: Floats = np.zeros(weights.shape[1])
-    for _ in range(5):
+    for turn in range(2 * SETTLED + 1 if drops else SETTLED):
         scaled = weights * rows[:, None]
         solved = np.linalg.solve(scaled.T @ weights + ridge * ties, scaled.T @ residual)
         values = np.asarray(solved, dtype=np.float64)
         left = residual - weights @ values
         scale = max(float(np.median(abs(left))) * 1.5, 0.02)
-        rows = np.asarray(1 / (1 + (left / (3 * scale)) ** 2), dtype=np.float64)
+        if turn < SETTLED - 1:
+            rows = np.asarray(1 / (1 + (left / (3 * scale)) ** 2), dtype=np.float64)
+        else:
+            rows = np.clip(1 - (left / (5 * scale)) ** 2, 0.0, None) ** 2
     return values

@@ -11,6 +11,7 @@ from benchmarks.calibrations.validate import (
     Prepared,
     as_calibration,
     fit_kind,
+    follows_of,
     left_out,
     quantiles,
     transferred,
@@ -25,7 +26,8 @@ class KindErrors:
     """Median and ninetieth percentile of relative errors of one kind.
 
     ``rows`` leaves single rows out, ``shapes`` all rows of a shape, ``transfer`` a whole system;
-    ``by_variant`` (of ``rows``) and ``by_system`` (of ``transfer``) split them.
+    ``by_variant`` (of ``rows``) and ``by_system`` (of ``transfer``) split them; ``follows`` is
+    the power of the data sheet's rates that transfers take.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class KindErrors:
     transfer: Pair
     by_variant: dict[tuple[str, str], tuple[float, float, int]]
     by_system: dict[str, Pair]
+    follows: float
 
     def of(self, system: str, variant: str) -> Pair:
         """Errors of a variant, or of the kind where its folds were too small to fit."""
@@ -53,7 +56,7 @@ class KindErrors:
     def __str__(self) -> str:
         lines = [
             f"{self.kind}: rows left out {_shown(self.rows)}, shapes {_shown(self.shapes)}, "
-            f"a system {_shown(self.transfer)}"
+            f"a system {_shown(self.transfer)} at rates to the power {self.follows:g}"
         ]
         lines += [
             f"  {system} {variant:<32} {median:6.1%} {p90:7.1%}  {count} rows"
@@ -74,7 +77,8 @@ def errors_of(kind: str, spec: Spec, data: Prepared) -> KindErrors:
     for at, error in rows:
         groups.setdefault((data.rows[at].system, data.works[at].variant), []).append(error)
     split = {key: (*quantiles(values), len(values)) for key, values in groups.items()}
-    moved = {system: _to(kind, spec, data, system) for system in SYSTEMS}
+    follows = follows_of(as_calibration(fit_kind(kind, spec, data)), data)
+    moved = {system: _to(kind, spec, data, system, follows) for system in SYSTEMS}
     everything = [error for errors in moved.values() for error in errors]
     return KindErrors(
         kind,
@@ -83,12 +87,16 @@ def errors_of(kind: str, spec: Spec, data: Prepared) -> KindErrors:
         quantiles(everything),
         split,
         {system: quantiles(errors) for system, errors in moved.items() if errors},
+        follows,
     )
 
 
-def _to(kind: str, spec: Spec, data: Prepared, system: str) -> Sequence[float]:
-    """Errors on a system that the fit has not seen, by the nearest one that it has."""
+def _to(kind: str, spec: Spec, data: Prepared, system: str, follows: float) -> Sequence[float]:
+    """Errors on a system that the fit has not seen, by the nearest one that it has.
+
+    ``follows``, one number a kind, has seen all systems.
+    """
     others = [at for at, row in enumerate(data.rows) if row.system != system]
     fitted = as_calibration(fit_kind(kind, spec, data.part(others)))
     order = [name for distance, name in nearness(known_hardware(system)) if distance]
-    return [error for _, error in transferred(fitted, data, system, order)]
+    return [error for _, error in transferred(fitted, data, system, order, follows)]

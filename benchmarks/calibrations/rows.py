@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.mesh.hardware import Hardware
 from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
 from tracer.timing.calibration.fit import Call, OpWork
@@ -28,8 +29,8 @@ class Row:
     call: Call
     seconds: float
     shape: tuple[object, ...]
-    again: Callable[[str], Call]
-    """The same call on another system."""
+    again: Callable[[Hardware], Call]
+    """The same call on another GPU."""
 
     @property
     def work(self) -> OpWork:
@@ -64,10 +65,10 @@ def read_rows(folder: Path, kinds: Iterable[str] | None = None) -> dict[str, lis
 def _row(
     system: str, seconds: float, shape: tuple[object, ...], make: Callable[..., Call], *args: Any
 ) -> Row:
-    def again(other: str) -> Call:
-        return make(known_hardware(other), *args)
+    def again(other: Hardware) -> Call:
+        return make(other, *args)
 
-    return Row(system, again(system), seconds, shape, again)
+    return Row(system, again(known_hardware(system)), seconds, shape, again)
 
 
 def _table(path: Path) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,8 @@ class Spec:
     kinds: tuple[str, ...] = ()
     at_least_peak: tuple[int, ...] = ()
     fixed: dict[str, float] = field(default_factory=dict)
+    pools: dict[str, tuple[str, float]] = field(default_factory=dict)
+    drops: bool = False
 
 
 def _axis(name: str, grid: tuple[float, ...], tie: float = 1.0) -> Axis:
@@ -42,6 +44,18 @@ _BATCH_P, _BATCH_D = (0, 2, 4, 6, 8), (0, 2, 4, 6, 8, 10)
 _HEADS = (0, 2, 4, 5, 6, 7)
 _TOKENS_P = (0, 4, 6, 7, 8, 9, 10, 12, 14, 18)
 _PAIR = (0, 1)
+_VARIANT = _axis("v", (0, 1, 2), 0.3)
+MOE_POOLS = {
+    "bfloat16/gated": ("cutlass", 0.0),
+    "fp8/gated": ("cutlass", 1.0),
+    "w4a16_mxfp4/gated": ("cutlass", 2.0),
+    "bfloat16/nongated": ("nongated", 0.0),
+    "fp8/nongated": ("nongated", 1.0),
+    "nvfp4/nongated": ("nongated", 2.0),
+    "nvfp4/gated": ("fp4", 0.0),
+    "w4a8_mxfp4_mxfp8/gated": ("fp4", 1.0),
+}
+"""Formats of one kernel family, which share most of what depends on sizes; other variants stay alone."""
 
 SPECS: dict[str, Spec] = {
     "gemm": Spec(
@@ -146,9 +160,14 @@ SPECS: dict[str, Spec] = {
             (_axis("i", (4, 6, 7, 8, 9, 10, 12, 14)), _axis("x", (0, 4, 7, 9, 12))),
             (_axis("h", (10, 11, 12, 12.6, 13)), _axis("x", (0, 4, 7, 10))),
             (_axis("e", (3, 4, 5, 7, 8, 9)), _axis("ep", (0, 2, 4, 8))),
+            (_VARIANT, _axis("t", (0, 4, 7, 10, 14)), _axis("w", (16, 19, 22, 25, 28))),
+            (_VARIANT, _axis("x", (-2, 0, 2, 4, 6, 8, 10, 14)), _axis("hit", (0, 3, 6, 8))),
+            (_VARIANT, _axis("i", (4, 6, 7, 8, 9, 10, 12, 14))),
         ),
         ((SYS, _axis("t", (0, 7, 14)), _axis("w", (16, 22, 28))),),
         ridge=1.0,
+        pools=MOE_POOLS,
+        drops=True,
     ),
     "custom_all_reduce": Spec(
         ((_axis("n", (1, 2, 3), 0.5), _axis("s", (8, 12, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30))),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.calibrations.least_squares import Floats, basis, fit_corrections, fit_limits, joined
-from benchmarks.calibrations.rows import Row
+from benchmarks.calibrations.rows import SYSTEMS, Row
 from benchmarks.calibrations.specs import FAMILIES, PLACES, Axis, Spec
 from tracer.timing.calibration.fit import UNIT, Calibration, OpWork, read_calibration
+from tracer.timing.calibration.systems import between, known_hardware
 
 FOLDS = 5
+FOLLOWS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+MOST_PER_PAIR, LEAST_MOVE = 300, 0.05
 MOST_PER_FOLD = 400
 """Predictions look at every smaller call as well, which takes milliseconds each."""
 IMPOSSIBLE = 0.97
@@ -41,6 +45,8 @@ class Prepared:
 
 
 def _group(spec: Spec, system: str, variant: str) -> str:
+    if variant in spec.pools:
+        return f"{FAMILIES[system]}/{spec.pools[variant][0]}"
     shared = {"variant": variant, "first": variant.split("/")[0], "all": "all"}[spec.shared]
     return f"{FAMILIES[system]}/{shared}"
 
@@ -48,7 +54,8 @@ def _group(spec: Spec, system: str, variant: str) -> str:
 def fixed_of(spec: Spec, system: str, variant: str) -> dict[str, float]:
     """Coordinates that a fit sets itself."""
     kind = {"kind": float(spec.kinds.index(variant))} if spec.kinds else {}
-    return {"sys": PLACES[system], **kind}
+    pool = {"v": spec.pools.get(variant, ("", 0.0))[1]} if spec.pools else {}
+    return {"sys": PLACES[system], **kind, **pool}
 
 
 def fit_kind(kind: str, spec: Spec, data: Prepared) -> dict[str, Any]:
@@ -124,7 +131,7 @@ def _tables(
         axes = {axis for table in tables for axis, _, _ in table}
         coordinates = {axis: np.array([spot[axis] for spot in spots]) for axis in axes}
         weights, ties = basis(coordinates, tables)
-        values = fit_corrections(weights, ties, residual[chosen], spec.ridge)
+        values = fit_corrections(weights, ties, residual[chosen], spec.ridge, drops=spec.drops)
         stored[name] = _stored(tables, values)
         for fit in members:
             fit["table"] = name
@@ -187,17 +194,54 @@ def left_out(
     return found
 
 
+def follows_of(fitted: Calibration, data: Prepared) -> float:
+    """The power of the data sheet's rates that brings each measured system nearest to the others.
+
+    What counts is the pair of systems with the largest median, over the rows whose time the rates move most:
+    launches take what they take, and smaller calls are not looked at here.
+    """
+    pairs = [
+        moved
+        for system, source in itertools.permutations(SYSTEMS, 2)
+        if (moved := _moved(fitted, data, system, source)) is not None
+    ]
+    if not pairs:
+        return 1.0
+    worst = [max(float(np.median(abs(logs[:, at]))) for logs in pairs) for at in range(len(FOLLOWS))]
+    return FOLLOWS[int(np.argmin(worst))]
+
+
+def _moved(fitted: Calibration, data: Prepared, system: str, source: str) -> Floats | None:
+    """Logarithms of predicted by measured time, float64[rows, powers]; None where rates are the same."""
+    powers = (*FOLLOWS, 0.0)
+    known = [between(known_hardware(source), known_hardware(system), power) for power in powers]
+    chosen = [at for at, row in enumerate(data.rows) if row.system == system]
+    found = []
+    for at in chosen[:: max(1, len(chosen) // MOST_PER_PAIR)]:
+        row, fit = data.rows[at], fitted.fits.get((source, data.works[at].variant))
+        if fit is not None:
+            calls = [row.again(hardware) for hardware in known]
+            found.append([fit.seconds(call.work(*call.sizes)) / row.seconds for call in calls])
+    logs = np.log(np.array(found).reshape(-1, len(powers)))
+    moves = abs(logs[:, 0] - logs[:, -1])
+    if not len(logs) or moves.max() < LEAST_MOVE:
+        return None
+    return np.asarray(logs[moves >= moves.max() / 2, :-1])
+
+
 def transferred(
-    fitted: Calibration, data: Prepared, system: str, order: Sequence[str]
+    fitted: Calibration, data: Prepared, system: str, order: Sequence[str], follows: float
 ) -> list[tuple[int, float]]:
     """(row, relative error) on a system, predicted from the first of ``order`` that has the variant."""
     found = []
     chosen = [at for at, row in enumerate(data.rows) if row.system == system]
     for at in chosen[:: max(1, len(chosen) // MOST_PER_FOLD)]:
-        row, variant = data.rows[at], data.works[at].variant
-        fit = next((fitted.fits[name, variant] for name in order if (name, variant) in fitted.fits), None)
-        if fit is not None:
-            found.append((at, row.call.seconds(fit) / row.seconds - 1))
+        row, work = data.rows[at], data.works[at]
+        source = next((name for name in order if (name, work.variant) in fitted.fits), None)
+        if source is not None:
+            hardware = between(known_hardware(source), known_hardware(system), follows)
+            seconds = row.again(hardware).seconds(fitted.fits[source, work.variant])
+            found.append((at, max(seconds, work.floor_seconds) / row.seconds - 1))
     return found
 
 

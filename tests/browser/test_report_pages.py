@@ -228,6 +228,8 @@ PAGES = [
     "time",
     "model?of=deepseek-v3",
     "batch?tokens=512",
+    "run",
+    "run?recording=megatron-a",
 ]
 
 

@@ -360,7 +360,7 @@ def test_a_known_recipe_gives_the_sizes_that_no_override_gives() -> None:
     assert "context_parallel_size 2" in note.message
     assert [from_line(line).reading.walk(axis).size for axis in ("tp", "cp", "dp")] == [1, 2, 4]
     with pytest.raises(ConfigError, match=r"recognised as NeMo, but no key that shapes a mesh"):
-        from_line("nemo llm pretrain --factory llama31_405b", gpus=1024)
+        from_line("nemo llm pretrain --factory my_own_recipe", gpus=1024)
 
 
 def test_every_recipe_of_the_table_is_laid_out_or_refused_by_its_rule() -> None:

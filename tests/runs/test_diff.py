@@ -162,6 +162,17 @@ def test_groups_against_a_launch_and_a_scenario() -> None:
     assert other.group_differences and other.found
 
 
+def test_an_axis_that_the_run_lacks_is_a_difference(tmp_path: Path) -> None:
+    pairs = ({"1": ("mesh_tp", [0, 1])}, {"2": ("mesh_tp", [2, 3])})
+    run = read_run([write(tmp_path / "run", {rank: dump(pairs[rank // 2], [], {}) for rank in range(4)})])
+    line = "megatron --tensor-model-parallel-size 2"
+    assert examine(run, against(line, 4)).group_differences == ()
+    told = examine(run, against(line + " --pipeline-model-parallel-size 2", 4)).group_differences or ()
+    assert [str(each) for each in told] == [
+        "no pp group is recorded: the layout's pp group of rank 0 is [0, 2]"
+    ]
+
+
 def test_unnamed_groups_are_compared_as_sets() -> None:
     from tests.runs.test_layout import without_names
 

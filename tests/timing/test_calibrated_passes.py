@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -115,9 +117,46 @@ def test_normal_communication_takes_sms_from_arithmetic_and_low_latency_none() -
     alone, beside = half.moe_times, half_beside_communication(half, low_latency=False)
     assert alone is not None
     assert beside is not None
-    assert beside.experts == pytest.approx(alone.experts * 132 / 112)
+    assert alone.experts < beside.experts < alone.experts * 132 / 112  # communication ends before compute
+    bound = sum(each.seconds for each in half.experts.operators if each.bound == "compute")
+    assert bound == alone.experts
+    lost = alone.communication * 20 / 132 / alone.compute
+    assert beside.experts == pytest.approx(alone.experts * (1 + lost))
     assert beside.dispatch == alone.dispatch
     assert half_beside_communication(half, low_latency=True) == alone
+
+
+def test_low_latency_copies_run_on_the_compute_stream() -> None:
+    half = pass_time(tracer.load_scenario("deepseek-v3-decode-ep144"), H100, tokens=128, parts=2)
+    alone, beside = half.moe_times, half_beside_communication(half, low_latency=True)
+    assert alone is not None
+    assert beside is not None
+    assert beside.total == pytest.approx(alone.total)
+    moved = sum(each.seconds for each in half.copies.operators)
+    assert beside.compute - alone.compute == pytest.approx(moved)
+    assert 0 < beside.communication < alone.communication
+    assert not half.copies.operators[0].operator.flops
+    assert not pass_time(tracer.load_scenario("deepseek-v3-prefill-ep32"), H100).copies.operators
+
+
+def test_the_busiest_gpu_of_experts_sets_the_pace(tmp_path: Path) -> None:
+    scenario = tracer.load_scenario("deepseek-v3-prefill-ep32")
+    even, skewed = (pass_time(scenario, H100, tokens=4096, imbalance=times) for times in (1.0, 2.0))
+    assert "loads of experts even" in even.assumption
+    assert "2 times the mean" in skewed.assumption
+    assert 1.5 < skewed.experts.seconds / even.experts.seconds < 2.2
+    for name, each in skewed.exchange.items():
+        assert even.exchange[name].seconds < each.seconds < 2.1 * even.exchange[name].seconds
+    assert skewed.attention == even.attention
+    with pytest.raises(ConfigError, match=r"imbalance=0\.5"):
+        pass_time(scenario, H100, imbalance=0.5)
+    counts = np.ones((58, 256))
+    counts[:, 0] = 256
+    file = tmp_path / "counts.npy"
+    np.save(file, counts)
+    asked = ["time", "deepseek-v3-prefill-ep32", "--hardware", "h100", "--tokens", "4096", "--loads"]
+    shown = [CliRunner().invoke(tokentrip, [*asked, each]).output for each in ("power_law_1.2", str(file))]
+    assert all("times the mean of the picks" in each for each in shown)
 
 
 def test_tokens_per_second_are_the_batch_over_its_seconds() -> None:

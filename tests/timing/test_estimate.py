@@ -29,7 +29,7 @@ from tracer.timing import estimate
 from tracer.timing.calibration.attention import causal_pairs
 from tracer.timing.calibration.experts import expected_busiest_gpu
 from tracer.timing.calibration.fit import Correction, Fit, OpWork, calibration
-from tracer.timing.calibration.systems import nearness
+from tracer.timing.calibration.systems import between, nearness
 from tracer.timing.estimate import Estimate
 
 SAMPLE = json.loads((Path(__file__).parent.parent / "data" / "measured_times.json").read_text("utf-8"))
@@ -306,3 +306,38 @@ def test_estimates_need_the_standard_library_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_transfer_follows_the_data_sheet_by_the_stored_power() -> None:
+    """Of a GPU like H100 with links twice as fast, a large collective takes 2^-follows of the time."""
+    measured = hardware_preset("h100")
+    rate = measured.nvlink_bytes_per_s
+    assert rate is not None
+    faster = replace(measured, name="faster links", nvlink_bytes_per_s=2 * rate)
+    power = calibration("nccl").follows
+    assert 0 < power < 1
+    sizes = (8, 1 << 29)
+    gained = (
+        estimate.collective(measured, "all_gather", *sizes).seconds
+        / estimate.collective(faster, "all_gather", *sizes).seconds
+    )
+    assert gained == pytest.approx(2**power, rel=0.02)
+    assert between(measured, faster, 0.0).nvlink_bytes_per_s == rate
+    assert between(measured, faster, 1.0) is faster
+
+
+def test_counted_loads_take_the_place_of_a_distribution() -> None:
+    sizes = ("h100", 8192, 7168, 2048, 256, 8, 32, "fp8_block", "balanced")
+    even, counted = estimate.moe(*sizes), estimate.moe(*sizes, loads=[3.0] * 256)
+    assert counted.seconds == pytest.approx(even.seconds, rel=1e-2)
+    hot = [40.0 if slot < 8 else 3.0 for slot in range(256)]
+    assert estimate.moe(*sizes, loads=hot).seconds > 2 * even.seconds
+    for wrong in ([1.0] * 255, [0.0] * 256, [-1.0] * 256):
+        with pytest.raises(ConfigError, match=r"moe\.loads"):
+            estimate.moe(*sizes, loads=wrong)
+
+
+def test_experts_without_a_gate_are_known_by_their_sizes() -> None:
+    sizes = ("h100", 4096, 8192, 1280, 512, 22, 8, "fp8", "balanced")
+    assert estimate.moe(*sizes) == estimate.moe(*sizes, kernel="nongated")
+    assert estimate.moe(*sizes) != estimate.moe(*sizes, kernel="gated")

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from app.cli import tokentrip
 from tracer.errors import ConfigError
-from tracer.timing.pass_verdict import PassVerdict
+from tracer.proof.published.deepep import compare_deepep
+from tracer.timing.pass_verdict import LINKS_ERROR, PassVerdict, not_told_apart
 from tracer.timing.rates import faster, fit_two_lines
 
 
@@ -23,6 +24,20 @@ def test_a_difference_within_the_error_is_none() -> None:
     unknown = PassVerdict((1.0, 1.3), (None, 0.02))
     assert unknown.certain is None
     assert "not certain" in str(unknown)
+
+
+def test_a_large_difference_is_said_as_a_factor() -> None:
+    assert "A 1 s, B 4 s, 4 times" in str(PassVerdict((1.0, 4.0), (0.1, 0.1)))
+
+
+def test_orders_and_contracts_say_what_links_do_not_tell_apart() -> None:
+    stated = compare_deepep("deepep_low_latency").median_error
+    assert pytest.approx(stated, abs=0.005) == LINKS_ERROR
+    for asked in (["orders", "six-cuts"], ["traffic", "six-cuts", "--contracts"]):
+        assert "times by links alone were wrong by 25 %" in CliRunner().invoke(tokentrip, asked).output
+    assert not_told_apart({"a": 1.0, "b": 1.5}).endswith("none is that close to the fastest (a)")
+    many = {f"order {place}": 1.0 + place / 100 for place in range(10)}
+    assert not_told_apart(many).endswith("order 6 and 3 more")
 
 
 def test_compare_says_whether_a_pass_is_faster() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tracer.mesh.grid import RankGrid, check_listable
-
-if TYPE_CHECKING:
-    from tracer.mesh.grid import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +32,32 @@ class AxisGroups:
             size *= self.grid.size_of(name)
         return size
 
-    def array(self) -> IntArray:
-        """``[groups, members]`` of ranks, members in walking order.
+    def walked(self) -> list[list[int]]:
+        """Every group, its members in walking order, ``ends`` or not.
 
         Raises:
             ConfigError: above ``MAX_LISTED_RANKS`` ranks.
         """
-        import numpy as np
-
         check_listable(self.grid.size)
-        last = len(self.grid.names) - 1
-        moved = [last - self.grid.index(name) for name in reversed(self.axes)]
-        kept = [axis for axis in range(last + 1) if axis not in moved]
-        table = np.arange(self.grid.size, dtype=np.int32).reshape(self.grid.sizes[::-1])
-        return table.transpose(kept + moved).reshape(-1, self.size)
+        kept = [name for name in self.grid.names if name not in self.axes]
+        offsets = self._offsets(self.axes)
+        return [[base + offset for offset in offsets] for base in self._offsets(kept)]
+
+    def _offsets(self, names: Sequence[str]) -> list[int]:
+        """Ranks that differ from rank 0 along these axes alone, the first axis moving fastest."""
+        found = [0]
+        for name in names:
+            size, stride = self.grid.size_of(name), self.grid.strides[self.grid.index(name)]
+            found = [base + step * stride for step in range(size) for base in found]
+        return found
 
     def listed(self) -> list[list[int]]:
         """Every group as a list of ranks.
 
         Raises:
-            ConfigError: as :meth:`array`.
+            ConfigError: as :meth:`walked`.
         """
-        groups: list[list[int]] = self.array().tolist()
+        groups = self.walked()
         if not self.ends:
             return groups
         return [list(dict.fromkeys(group[end] for end in self.ends)) for group in groups]

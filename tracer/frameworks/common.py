@@ -82,13 +82,8 @@ def crosses_nodes(walk: AxisGroups, gpus_per_node: int) -> list[int] | None:
     if walk.grid.size > MAX_SCANNED_RANKS:
         group = walk.grid.group(0, walk.axes)
         return list(group[:64]) if group[len(group) - 1] // gpus_per_node else None
-    rows = walk.array()
-    nodes = rows // gpus_per_node
-    crossing = (nodes != nodes[:, :1]).any(axis=1)
-    if not crossing.any():
-        return None
-    first: list[int] = rows[int(crossing.argmax())].tolist()
-    return first
+    crossing = (each for each in walk.walked() if len({rank // gpus_per_node for rank in each}) > 1)
+    return next(crossing, None)
 
 
 def is_contiguous(walk: AxisGroups) -> bool:

@@ -84,9 +84,7 @@ def diff(layout_a: Layout, layout_b: Layout) -> GroupComparison:
 
 
 def _parting(axis: str, layout_a: Layout, layout_b: Layout) -> Parting | None:
-    first, second = (
-        _group_of_each(layout.reading.walk(axis).array().tolist()) for layout in (layout_a, layout_b)
-    )
+    first, second = (_group_of_each(layout.reading.walk(axis).walked()) for layout in (layout_a, layout_b))
     for rank in range(len(first)):
         if first[rank] != second[rank]:
             return Parting(axis, rank, first[rank], second[rank])

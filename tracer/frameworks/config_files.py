@@ -62,6 +62,8 @@ def settings_from(tables: Mapping[str, object], table: FlagTable) -> Parsed:
         flag = known.get(key) or known.get(key.replace("-", "_"))
         if flag is None:
             parsed.unknown.append(key)
+            if str(value).lower() in ("false", "none", "null", "no", "auto"):
+                parsed.off.add(key)
         elif value is not None:
             parsed.values[flag.dest] = convert(flag, value)
     return parsed

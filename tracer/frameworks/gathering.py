@@ -133,8 +133,10 @@ def _sort_unknown(parsed: Parsed, known: Framework) -> None:
     left: list[str] = []
     for name in parsed.unknown:
         lacks = known.others.lacks(name)
-        if lacks:
+        if lacks and name not in parsed.off:
             lacking.setdefault(lacks, []).append(name)
+        elif lacks:
+            continue
         elif not known.others.passes_over(name):
             left.append(name)
     for lacks, names in lacking.items():
@@ -176,6 +178,7 @@ def _merge_file(parsed: Parsed, file: Mapping[str, object], table: FlagTable, kn
                 parsed.notes.append(_overridden(name, found.values[dest], known.title))
     parsed.values = parsed.values | found.values if known.file_wins else found.values | parsed.values
     parsed.unknown.extend(found.unknown)
+    parsed.off |= found.off
 
 
 def _overridden(name: str, value: object, title: str) -> Note:

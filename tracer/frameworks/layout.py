@@ -72,7 +72,7 @@ class Layout:
         placement = self.reading.placement
         if placement is None:
             return {}
-        rows = self.reading.walk("ep").array()
+        rows = self.reading.walk("ep").walked()
         places = len(rows) * sum(placement.slots_on(rank) for rank in range(placement.ep))
         if places > MAX_LISTED_PLACES:
             raise ConfigError(
@@ -81,7 +81,7 @@ class Layout:
                 f"gives {places:,} places of experts, more than {MAX_LISTED_PLACES:,} can be listed",
                 "ask for fewer GPUs or a model with fewer experts",
             )
-        columns = [sorted(column) for column in rows.T.tolist()]
+        columns = [sorted(column) for column in zip(*rows, strict=True)]
         found: dict[int, list[int]] = {}
         for expert in range(placement.experts):
             ep_ranks = dict.fromkeys(placement.ep_ranks_of(expert))

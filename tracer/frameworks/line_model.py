@@ -9,7 +9,9 @@ from tracer.frameworks.found_model import FoundModel
 from tracer.frameworks.model_names import MAX_NAME, named_model
 from tracer.frameworks.notes import Note
 from tracer.frameworks.unread import Unread
-from tracer.frameworks.value_formats import quantized, stored_as_named, value_formats
+from tracer.frameworks.value_formats import PLAIN, quantized, stored_as_named, value_formats
+from tracer.model.spec import FORMAT_FIELDS
+from tracer.model.weight_format import WeightFormat
 
 if TYPE_CHECKING:
     from tracer.frameworks.launch.result import Process
@@ -21,6 +23,8 @@ _SIZES = {
     "num_layers": "layers", "hidden_size": "hidden", "num_attention_heads": "heads", "num_experts": "experts",
     "ffn_hidden_size": "dense_hidden", "moe_ffn_hidden_size": "expert_hidden", "moe_router_topk": "top_k",
 }  # fmt: skip
+_TRAINED = ("verl", "nemo-rl", "slime")
+"""Tools whose engines serve the weights that are being trained, whatever the checkpoint stores."""
 _SUBCOMMANDS = frozenset({"serve", "throughput", "latency", "sft", "pt", "run-batch", "build"})
 
 
@@ -40,6 +44,8 @@ def found_model(
     table |= sized.dtype
     name = model_name(process, parsed, settings, known)
     found = sized if sized.spec is not None or not name else _unchanged(_named(name), settings)
+    if process.adapter in _TRAINED:
+        found = _trained(found)
     spec, more = quantized(settings, found.spec)
     return replace(found, spec=spec, dtype=table, notes=(*found.notes, *notes, *more))
 
@@ -86,6 +92,21 @@ def _named(name: str) -> FoundModel:
     message = f"the name says {found.stored}: the matrices of all layers are taken in {word}"
     notes.append(Note("format_of_name", message, "add --model config.json for what is left out, and scales"))
     return FoundModel(spec, shown, found.preset, notes=tuple(notes))
+
+
+def _trained(found: FoundModel) -> FoundModel:
+    """A model in training: its weights in BF16, where its checkpoint on the hub stores them narrower."""
+    spec = found.spec
+    if spec is None:
+        return found
+    narrow = [part for part in FORMAT_FIELDS if getattr(spec, part) not in PLAIN]
+    if not narrow and not spec.stored:
+        return found
+    spec = replace(spec, stored=(), **dict.fromkeys(narrow, WeightFormat.BF16))  # type: ignore[arg-type]
+    message = f"{found.preset or found.named} is stored in narrower formats: here it is trained, in BF16"
+    return replace(
+        found, spec=spec, notes=(*found.notes, Note("trained_in_bf16", message, "add --model for others"))
+    )
 
 
 def _unchanged(found: FoundModel, settings: Settings) -> FoundModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from tracer.scenario.scenario import BareScenario
 if TYPE_CHECKING:
     from tracer.frameworks.found_model import FoundModel
     from tracer.frameworks.settings import Framework, Reading
-    from tracer.mesh.grid import IntArray
+    from tracer.mesh.mesh import Mesh
     from tracer.model.spec import ModelSpec
 
 MAX_COMPARED_RANKS = 1 << 12
@@ -82,7 +82,29 @@ def meshes_of(launch: Launch, asked: Asked) -> list[LaunchedMesh]:
             distinct.append([process])
         else:
             same.append(process)
+    if launch.page and not asked.strict:
+        return _of_page(distinct, list(launch.refused), asked)
+    if launch.refused:
+        raise launch.refused[0]
     return [LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)) for group in distinct]
+
+
+def _of_page(groups: list[list[Process]], refused: list[ConfigError], asked: Asked) -> list[LaunchedMesh]:
+    """The meshes of a page's launches, which are alternatives; those that are refused are said."""
+    found: list[LaunchedMesh] = []
+    for group in groups:
+        try:
+            found.append(LaunchedMesh(group[0].role, len(group), _layout_of(group[0], asked)))
+        except ConfigError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    if not refused:
+        return found
+    message = f"{len(refused)} of this page's launches are refused; the first: {refused[0]}"
+    note = Note("launch_refused", message[:400], "give that one alone")
+    first = replace(found[0].layout, warnings=(*found[0].layout.warnings, note))
+    return [replace(found[0], layout=first), *found[1:]]
 
 
 def from_flags(
@@ -250,6 +272,9 @@ def _check_asks(process: Process, gpus: int | None) -> None:
         if (len(option) > 1 and option.isupper()) or "." in option
         else f"{'-' if len(option) == 1 else '--'}{option}"
     )
+    if not word:
+        rule = "is not given here, and the configuration below this one, which sets it, is not here"
+        raise ConfigError(name, None, rule, f"add --gpus N, or the key {name}")
     error = unread_error(name, Unread(word, word.missing))
     raise ConfigError(error.field, error.got, error.rule, f"{error.fix}, or add --gpus N")
 
@@ -328,7 +353,7 @@ def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:
     differ = [
         axis
         for axis in (*DENSE_AXES, *EXPERT_AXES)
-        if _as_sets(reading.walk(axis).array()) != _as_sets(scenario.mesh.groups(axis))
+        if _as_sets(reading.walk(axis).walked()) != _as_sets(_groups(scenario.mesh, axis))
     ]
     if not differ:
         return []
@@ -342,6 +367,16 @@ def _differences(reading: Reading, scenario: BareScenario) -> list[Note]:
     ]
 
 
-def _as_sets(rows: IntArray) -> set[tuple[int, ...]]:
+def _groups(mesh: Mesh, axis: str) -> Iterator[Iterable[int]]:
+    """Every group along an axis, once."""
+    seen: set[int] = set()
+    for rank in range(mesh.world_size):
+        if rank not in seen:
+            group = mesh.group(rank, axis)
+            seen.update(group)
+            yield group
+
+
+def _as_sets(groups: Iterable[Iterable[int]]) -> set[tuple[int, ...]]:
     """Groups as a set of ascending tuples."""
-    return {tuple(sorted(row)) for row in rows.tolist()}
+    return {tuple(sorted(group)) for group in groups}

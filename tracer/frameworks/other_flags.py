@@ -64,7 +64,7 @@ def plain(name: str) -> str:
     ('--max-model-len', '--max-model-len', '-q')
     """
     bare = name.lstrip("-+").replace("_", "-")
-    return name if len(bare) == 1 else f"--{bare}"
+    return name if len(bare) == 1 or name.startswith("---") else f"--{bare}"
 
 
 def _listed(name: str, known: frozenset[str]) -> bool:

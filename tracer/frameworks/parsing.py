@@ -21,7 +21,8 @@ class Parsed:
     """What was read: values by dest, flags not in the table, and remarks.
 
     ``bare`` are words that are no flag and follow no flag that is not known; ``strays`` are those of them
-    that a variable holds which nothing sets: they may be flags.
+    that a variable holds which nothing sets: they may be flags. ``off`` are unknown keys of a file whose
+    value turns them off.
     """
 
     values: dict[str, object] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class Parsed:
     notes: list[Note] = field(default_factory=list)
     strays: list[Unread] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
+    off: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)

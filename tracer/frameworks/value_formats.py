@@ -27,7 +27,7 @@ _KV = {
     **_FLOATS,
     **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"), Dtype.FP8),
 }
-_PLAIN = (None, WeightFormat.BF16, WeightFormat.FP16, WeightFormat.FP32)
+PLAIN = (None, WeightFormat.BF16, WeightFormat.FP16, WeightFormat.FP32)
 _PARTS = ("attention_weights", "dense_weights", "shared_weights", "expert_weights")
 
 
@@ -59,7 +59,7 @@ def quantized(settings: Settings, spec: ModelSpec | None) -> tuple[ModelSpec | N
     if word != "fp8" or spec is None:
         return spec, [_not_modelled(name, word, "weights in that format")]
     formats = {part: getattr(spec, part) for part in _PARTS}
-    if spec.weights in _PLAIN and all(form in _PLAIN for form in formats.values()):
+    if spec.weights in PLAIN and all(form in PLAIN for form in formats.values()):
         parts = _PARTS if spec.experts is not None else _PARTS[:2]
         return replace(spec, **dict.fromkeys(parts, WeightFormat.FP8)), []  # type: ignore[arg-type]
     if all("fp8" in str(form) for form in formats.values() if form is not None):
@@ -96,9 +96,9 @@ def stored_as_named(spec: ModelSpec, words: str) -> tuple[ModelSpec, WeightForma
         return None
     if word is WeightFormat.FP8 and "block" in names:
         word = WeightFormat.FP8_BLOCK128
-    plain = word in _PLAIN
+    plain = word in PLAIN
     own = [getattr(spec, part) for part in ("weights", *_PARTS)]
-    if spec.stored or not (plain or all(form in _PLAIN for form in own)):
+    if spec.stored or not (plain or all(form in PLAIN for form in own)):
         return None
     parts = _PARTS if spec.experts is not None else _PARTS[:2]
     return replace(spec, **dict.fromkeys(parts, word)), word  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -120,6 +120,7 @@ def _aligned(
     layer: ForwardLayer, planned: Sequence[PlannedOp], families: Families
 ) -> tuple[list[tuple[int | None, DiffRow]], set[int]]:
     """Rows of one layer with the place of their planned operation, and places that the recording cuts off."""
+    layer = _ring_as_one(layer, families)
     pairs = align(layer.ops, planned, families)
     first, last = _matched(pairs)
     # A recording that opens behind the attention cannot hold its operations at another place.
@@ -136,6 +137,19 @@ def _aligned(
         plan = None if place is None else planned[place]
         rows.append((place, _row(op, plan, families, layer.rank)))
     return rows, cut
+
+
+def _ring_as_one(layer: ForwardLayer, families: Families) -> ForwardLayer:
+    """A layer in which the sends and receives around a CP ring are one operation, as a trip counts them."""
+    kept: list[Op] = []
+    for op in layer.ops:
+        in_ring = op.kind.is_p2p and families.of(op.group) == "cp"
+        if in_ring and kept and kept[-1].kind.is_p2p and kept[-1].group == op.group:
+            if op.kind is OpKind.SEND and kept[-1].kind is OpKind.RECV:
+                kept[-1] = op
+            continue
+        kept.append(op)
+    return replace(layer, ops=tuple(kept))
 
 
 def _matched(pairs: Iterable[tuple[int | None, int | None]]) -> tuple[int, int]:

@@ -23,6 +23,10 @@ _STANDARD = (
 )  # fmt: skip
 
 
+_LOOKED_FOR = ("tp", "cp", "pp", "ep")
+"""Axes that every framework makes a group for; data parallelism may be sharded, or have none."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
     """A recorded group that the layout does not make; ``expected`` is empty where nothing is like it."""
@@ -32,10 +36,13 @@ class GroupDifference:
     expected: tuple[int, ...]
 
     def __str__(self) -> str:
+        if not self.group.members:
+            return f"{self.group.name}: the layout's {self.family} group of rank {self.expected[0]} is " + (
+                _shown(self.expected)
+            )
         if not self.expected:
             return f"{self.group}: the layout makes no such group"
-        shown = ", ".join(map(str, self.expected[:8])) + (", ..." if len(self.expected) > 8 else "")
-        return f"{self.group}: the layout's {self.family} group is [{shown}]"
+        return f"{self.group}: the layout's {self.family} group is {_shown(self.expected)}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -45,6 +52,10 @@ class GroupDifference:
             "recorded": list(self.group.members),
             "expected": list(self.expected),
         }
+
+
+def _shown(members: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, members[:8]))}{', ...' if len(members) > 8 else ''}]"
 
 
 def of_mesh(mesh: Mesh) -> Expected:
@@ -74,7 +85,7 @@ def differing_groups(
     """Recorded groups that are not those expected, smallest first.
 
     Groups with a known description are compared with their family, members in order; with ``unnamed``, the
-    others with every family, as sets.
+    others with every family, as sets, and an axis that the layout has and no recorded group is a difference.
     """
     found: list[GroupDifference] = []
     for group in sorted(recording.groups, key=lambda each: (each.size, each.members)):
@@ -89,6 +100,18 @@ def differing_groups(
             guess = layout.families.of(group) or ""
             if not any(_same(expected(each, group.members[0]), group) for each in _STANDARD):
                 found.append(GroupDifference(group, guess, expected(guess, group.members[0]) or ()))
+    return found + (_lacking(recording, layout, expected) if unnamed else [])
+
+
+def _lacking(recording: Recording, layout: RecoveredLayout, expected: Expected) -> list[GroupDifference]:
+    """Axes over which the expected layout spreads ranks, and no recorded group does."""
+    recorded = {frozenset(group.members) for group in recording.groups}
+    have = {family for group, family in layout.families.items() if group.size > 1}
+    found: list[GroupDifference] = []
+    for axis in _LOOKED_FOR if have else ():
+        members = expected(axis, min(recording.ranks))
+        if axis not in have and members and len(members) > 1 and frozenset(members) not in recorded:
+            found.append(GroupDifference(Group(f"no {axis} group is recorded", "", ()), axis, members))
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tracer.runs.families import family_of
+from tracer.runs.frontier import Frontier
+from tracer.runs.precedent import Precedent, call_of
 from tracer.runs.reading.recording import (
     SMALL_RUN,
     Group,
@@ -18,7 +20,7 @@ from tracer.runs.reading.recording import (
 )
 from tracer.runs.waits import Wait
 
-MAX_DECODED = 128
+MAX_DECODED = 64
 """Ranks of a large run whose operations are decoded to look for the cause."""
 MAX_WAITED_FOR = 64
 """Ranks of one group that each waiting rank is held against: those furthest back."""
@@ -34,6 +36,7 @@ class Inquiry:
         self.mismatched: dict[int, str] = {}
         self.unstarted: dict[int, str] = {}
         self.absent: dict[int, str] = {}
+        self.absent_half: dict[int, str] = {}
         self.waits: dict[tuple[int, int], Wait] = {}
         self.members: dict[Group, list[int]] = defaultdict(list)
         for rank, record in self.ranks.items():
@@ -44,6 +47,10 @@ class Inquiry:
         self.members = dict(sorted(self.members.items(), key=lambda item: item[0].size))
         self.is_large = len(self.ranks) > SMALL_RUN and not all(r.decoded for r in self.ranks.values())
         self.paired = self._groups_with_pairs()
+        self._frontiers: dict[int, Frontier] = {}
+        self._followed: set[int] = set()
+        self._decoded_here = 0
+        self.witnesses: dict[tuple[int, str], set[int]] = defaultdict(set)
 
     def run(self) -> None:
         """Collect what every rule finds."""
@@ -56,7 +63,122 @@ class Inquiry:
         for group, members in self.members.items():
             if group not in self.paired:
                 self._same_number(group, members)
-        self._absent()
+        for record in self._in_question():
+            if self._is_known(record.rank):
+                self.follow(record.rank)
+
+    def frontier(self, rank: int) -> Frontier:
+        """Where a rank stands, from its operations, which are decoded if they are not yet."""
+        if rank not in self._frontiers:
+            self._decoded_here += not self._is_known(rank)
+            self._frontiers[rank] = Frontier.of(self.ranks[rank])
+        return self._frontiers[rank]
+
+    def can_look(self, rank: int) -> bool:
+        """Whether a rank's operations are at hand, or may still be decoded."""
+        return self._is_known(rank) or self._decoded_here < MAX_DECODED
+
+    def _is_known(self, rank: int) -> bool:
+        """Whether a rank's operations are at hand: decoding one of a large run takes a tenth of a second."""
+        return not self.is_large or self.ranks[rank].decoded
+
+    def follow(self, rank: int) -> None:
+        """Waits of a rank in the operation at its front: for members that are absent, or held up."""
+        if rank in self._followed or rank in self.faulted or not self.can_look(rank):
+            return
+        self._followed.add(rank)
+        head = self.frontier(rank).head
+        if head is None or not head.group.members:
+            return
+        if head.peer is not None:
+            self._follow_pair(rank, head)
+        elif head.sequence is not None and head.group not in self.paired:
+            self._follow_group(rank, head)
+
+    def _follow_group(self, rank: int, head: Op) -> None:
+        """Members that issued a collective and wait in an earlier one, and those without a recording."""
+        gone, is_held = [], False
+        for member in head.group.members[:MAX_WAITED_FOR] if self.is_large else head.group.members:
+            if member == rank:
+                continue
+            if member not in self.ranks:
+                gone.append(member)
+                continue
+            known = self._progress(member, head.group)
+            if known is not None and known.enqueued is not None and known.enqueued < (head.sequence or 0):
+                is_held = True  # a wait of its own tells that
+                self._witness(rank, member, head)
+                continue
+            if member in self.faulted or not self._is_known(member):
+                continue
+            theirs = self.frontier(member)
+            issued = theirs.issued(head.group, head.sequence or 0)
+            if issued is not None and theirs.blocks(issued):
+                is_held = True
+                why = f"rank {member} has issued {head}, but waits in {theirs.head}"
+                self._wait(rank, member, head.group, why, is_pair=True)
+        if gone and not is_held and not self._is_mismatched(head):
+            self._follow_absent(rank, head, gone)
+
+    def _witness(self, rank: int, member: int, head: Op) -> None:
+        """Whether a member that has not issued an operation waits in one that others issued after it."""
+        if member in self.faulted or not self._is_known(member):
+            return
+        theirs, mine = self.frontier(member).head, self.frontier(rank)
+        if theirs is None or theirs.sequence is None or theirs.group in self.paired:
+            return
+        later = mine.issued(theirs.group, theirs.sequence)
+        if later is not None and later.index > head.index:
+            self.witnesses[member, f"{theirs}, which its peers issued after {head}"].add(rank)
+
+    def passed(self) -> dict[int, str]:
+        """Ranks that most witnesses saw pass an operation by, and what they passed."""
+        most = max(map(len, self.witnesses.values()), default=0)
+        return {
+            member: f"it waits in {what}, and has not issued that one"
+            for (member, what), seen in self.witnesses.items()
+            if len(seen) == most
+        }
+
+    def _is_mismatched(self, head: Op) -> bool:
+        return any(member in self.mismatched for member in head.group.members)
+
+    def _follow_absent(self, rank: int, head: Op, gone: list[int]) -> None:
+        """Rule 6: all that were recorded are there, so those without a recording are waited for."""
+        recorded = head.group.size - len(gone)
+        for member in gone:
+            why = (
+                f"it gave no recording, and all {recorded} other recorded ranks of {head.group} "
+                "wait in a collective that they have issued"
+            )
+            self._wait(rank, member, head.group, why)
+            if 2 * recorded >= head.group.size and self._is_mostly_recorded:
+                self.absent.setdefault(member, why)
+
+    @property
+    def _is_mostly_recorded(self) -> bool:
+        return 2 * len(self.ranks) > self.recording.world_size
+
+    def _follow_pair(self, rank: int, head: Op) -> None:
+        """The other half of a send or receive: not recorded, absent, or behind another wait."""
+        peer = head.peer
+        if peer is None or peer == rank:
+            return
+        if peer not in self.ranks:
+            verb = "receive from" if head.kind is OpKind.RECV else "send to"
+            why = f"it gave no recording, and rank {rank} waits to {verb} it in {head.group}"
+            self._wait(rank, peer, head.group, why, is_pair=True)
+            if self._is_mostly_recorded:
+                self.absent_half.setdefault(peer, why)
+        elif peer not in self.faulted and self.can_look(peer):
+            theirs = self.frontier(peer)
+            half = theirs.facing(head, rank)
+            if half is None:
+                why = f"rank {rank} waits in {head}, and rank {peer} has not issued the other half"
+                self._wait(rank, peer, head.group, why, is_pair=True)
+            elif theirs.blocks(half):
+                why = f"rank {peer} has issued {half}, but waits in {theirs.head}"
+                self._wait(rank, peer, head.group, why, is_pair=True)
 
     def _groups_with_pairs(self) -> set[Group]:
         """Groups that carry sends and receives, and those described like them."""
@@ -86,10 +208,25 @@ class Inquiry:
             return
         done = {rank: each.completed for rank, each in known.items() if each.completed is not None}
         put = {rank: each.enqueued for rank, each in known.items() if each.enqueued is not None}
+        if not group.description and self._counts_pairs(group, known, max(done.values(), default=0)):
+            return
         if len(set(done.values())) > 1:
             self._behind(group, done)
         if len(set(put.values())) > 1:
             self._not_there(group, put, known)
+
+    def _counts_pairs(self, group: Group, known: dict[int, Progress], most: int) -> bool:
+        """Whether a group that nothing is known of counts what not all take part in: sends and receives.
+
+        Where a collective has ended, every member has issued it.
+        """
+        lacks = any(each.enqueued is not None and each.enqueued < most for each in known.values())
+        return lacks and not any(
+            op.group == group and op.kind.needs_all
+            for rank in known
+            if self.ranks[rank].decoded or not self.is_large
+            for op in self.ranks[rank].ops
+        )
 
     def _behind(self, group: Group, done: dict[int, int]) -> None:
         best = max(done, key=lambda rank: (done[rank], -rank))
@@ -183,6 +320,8 @@ class Inquiry:
             waiting = [rank for rank, op in ops.items() if op.state is OpState.SCHEDULED]
             if started and waiting and len(ops) == len(members):
                 for rank in waiting:
+                    if self.frontier(rank).blocks(ops[rank]):
+                        continue  # its GPU waits in an earlier operation
                     why = f"its GPU has not started {ops[rank]}, which rank {started[0]} has started"
                     self.unstarted.setdefault(rank, why)
                     for other in started:
@@ -199,51 +338,33 @@ class Inquiry:
         """Whether members wait under one number in different collectives; the smaller party is named."""
         kinds: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for rank, op in ops.items():
-            same = op.kind not in (OpKind.ALL_TO_ALL, OpKind.GATHER, OpKind.SCATTER)
-            sizes = (op.in_elements, op.dtype) if same and op.kind is not OpKind.OTHER else ()
-            kinds[op.kind, sizes].append(rank)
+            kinds[call_of(op)].append(rank)
         if len(kinds) < 2:
             return False
         parties = sorted(kinds.values(), key=len, reverse=True)
-        most = ops[parties[0][0]]
-        for party in parties if len(parties[0]) == len(parties[1]) else parties[1:]:
-            other = most if party is not parties[0] else ops[parties[1][0]]
-            other_rank = parties[0][0] if party is not parties[0] else parties[1][0]
+        most = len(parties[0])
+        tied = [party for party in parties if len(party) == most]
+        odd = [party for party in parties if len(party) < most]
+        if len(tied) > 1:
+            odd += [tied[place] for place in self._odd(group, sequence, [ops[party[0]] for party in tied])]
+        right = [party for party in parties if party not in odd]
+        for party in odd:
+            other_rank = next(each for each in (right or parties) if each is not party)[0]
             for rank in party:
-                mine = ops[rank]
                 self.mismatched.setdefault(
                     rank,
-                    f"at number {sequence:,} of {group} it waits in {_call(mine)}, "
-                    f"and rank {other_rank} in {_call(other)}",
+                    f"at number {sequence:,} of {group} it waits in {_call(ops[rank])}, "
+                    f"and rank {other_rank} in {_call(ops[other_rank])}",
                 )
-                self._wait(other_rank, rank, group, self.mismatched[rank])
+                for waiter in ops:
+                    if waiter not in party:
+                        self._wait(waiter, rank, group, self.mismatched[rank])
         return True
 
-    def _absent(self) -> None:
-        """Rule 6."""
-        if not self.recording.missing or 2 * len(self.ranks) <= self.recording.world_size:
-            return
-        missing = set(self.recording.missing)
-        for group, members in self.members.items():
-            gone = [rank for rank in group.members if rank in missing]
-            if not gone or 2 * len(members) < group.size or group in self.paired:
-                continue
-            known = [self._progress(rank, group) for rank in members]
-            put = {each.enqueued for each in known if each is not None}
-            waiting = [
-                r
-                for r, each in zip(members, known, strict=True)
-                if each is not None and each.completed is not None and (each.enqueued or 0) > each.completed
-            ]
-            if len(put) == 1 and len(waiting) == len(members):
-                for rank in gone:
-                    why = (
-                        f"it gave no recording, and all {len(members)} other recorded ranks of {group} "
-                        "wait in a collective that they have issued"
-                    )
-                    self.absent.setdefault(rank, why)
-                    for waiter in waiting:
-                        self._wait(waiter, rank, group, why)
+    def _odd(self, group: Group, sequence: int, parties: list[Op]) -> list[int]:
+        """Which of parties of equal size does what the job does nowhere else."""
+        known = (each for each in self.ranks.values() if each.decoded or not self.is_large)
+        return Precedent(group, sequence, known).odd(parties)
 
 
 def _call(op: Op) -> str:

@@ -117,17 +117,27 @@ def _dense_layers(
         and hidden is not None
         and _tp_rows(op, families, hidden, *ROWS_KINDS)
     ]
+    within = {place for place, op in enumerate(ops) if families.of(op.group) == "cp"}
     layers: list[ForwardLayer] = []
     here = 0
     while here < len(rows):
         for unit in units:
             span = rows[here : here + len(unit)]
             if tuple(ops[place].kind for place in span) == unit:
+                span = _with_exchanges(span, within)
                 layers.append(ForwardLayer(rank, tuple(ops[place] for place in span), False, False))
                 here += len(unit) - 1
                 break
         here += 1
     return layers
+
+
+def _with_exchanges(span: list[int], within: set[int]) -> list[int]:
+    """A layer's places with what CP ranks exchange in its attention: before its first sum, or inside."""
+    first = span[0]
+    while first - 1 in within:
+        first -= 1
+    return sorted({*span, *(place for place in range(first, span[-1]) if place in within)})
 
 
 def _fixed(op: Op, families: Families, hidden: int | None) -> Phase | None:
@@ -147,6 +157,8 @@ def _fixed(op: Op, families: Families, hidden: int | None) -> Phase | None:
     flat = all(len(shape) < 2 for shape in shapes)
     if family == "tp-dp-cp" and op.kind is OpKind.ALL_REDUCE and flat and not is_integer(op.dtype):
         return Phase.SCALING
+    if family == "cp" and flat and op.kind is not OpKind.ALL_TO_ALL:
+        return Phase.OPTIMIZER
     if hidden is None or op.kind in (OpKind.OTHER, OpKind.BARRIER):
         return Phase.UNKNOWN
     if op.kind is OpKind.ALL_REDUCE and not is_routing_counts(op, families):
@@ -220,7 +232,10 @@ def _block_end(ops: Sequence[Op], families: Families, hidden: int | None, places
     place = places.start
     while place < places.stop:
         op = ops[place]
-        if op.kind is OpKind.ALL_TO_ALL and not is_routing_counts(op, families):
+        family = families.of(op.group)
+        if family == "cp" and not exchanges:
+            break
+        if op.kind is OpKind.ALL_TO_ALL and family != "cp" and not is_routing_counts(op, families):
             rows = any(len(shape) > 1 for shape in op.in_shapes)
             if rows and exchanges == 2:
                 break
@@ -228,7 +243,9 @@ def _block_end(ops: Sequence[Op], families: Families, hidden: int | None, places
         elif is_routing_counts(op, families):
             if exchanges:
                 break
-        elif families.of(op.group) in ("ep", "etp-ep") and op.kind in ROWS_KINDS and exchanges < 2:
+        elif family == "etp" and op.kind in ROWS_KINDS and exchanges < 2:
+            pass  # an expert's rows gathered and summed over those that slice it
+        elif family in ("ep", "etp-ep") and op.kind in ROWS_KINDS and exchanges < 2:
             exchanges += 1
         elif _tp_rows(op, families, hidden, OpKind.ALL_GATHER) and exchanges < 2:
             gathers += 1
@@ -278,7 +295,7 @@ def _rest(
     left = [place for place in places if phases[place] is None]
     if not left:
         return
-    if any(ops[place].kind is OpKind.ALL_TO_ALL for place in left):
+    if any(ops[place].kind is OpKind.ALL_TO_ALL and families.of(ops[place].group) != "cp" for place in left):
         phase = Phase.BACKWARD
     elif (left[-1] + 1 < len(ops) and phases[left[-1] + 1] is Phase.LOSS) or (
         has_forward and places.start and phases[places.start - 1] is Phase.INPUT
@@ -286,8 +303,35 @@ def _rest(
         phase = Phase.FORWARD
     else:
         phase = _direction(ops, families, places) or _by_kinds([ops[place] for place in left])
+    if phase is Phase.UNKNOWN and _by_sums(ops, phases, families, left):
+        return
     for place in left:
         phases[place] = phase
+
+
+def _by_sums(ops: Sequence[Op], phases: list[Phase | None], families: Families, places: list[int]) -> bool:
+    """Phases of a stretch without a boundary, sum by sum; False where rows are summed without gathers.
+
+    Before each sum over TP, the forward pass gathers rows once, backward twice: a gradient, and the input
+    again. What CP ranks exchange belongs to the sum that follows.
+    """
+    if not any(ops[place].kind is OpKind.ALL_GATHER for place in places):
+        return False
+    unit: list[int] = []
+    gathers = 0
+    for place in places:
+        unit.append(place)
+        if families.of(ops[place].group) not in ("tp", "tp-cp"):
+            continue
+        gathers += ops[place].kind is OpKind.ALL_GATHER
+        if ops[place].kind is OpKind.REDUCE_SCATTER:
+            phase = {1: Phase.FORWARD, 2: Phase.BACKWARD}.get(gathers, Phase.UNKNOWN)
+            for each in unit:
+                phases[each] = phase
+            unit, gathers = [], 0
+    for each in unit:
+        phases[each] = Phase.UNKNOWN
+    return True
 
 
 def _direction(ops: Sequence[Op], families: Families, places: range) -> Phase | None:

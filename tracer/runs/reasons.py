@@ -47,6 +47,13 @@ def why_extra(op: Op, families: Families) -> tuple[str, str | None, bool]:
             True,
         )
     axis = axis_of(op, families)
+    if families.of(op.group) == "etp":
+        return (
+            "expert tensor parallelism: an expert's rows are gathered over the ranks that slice it, and its "
+            "partial sums added; a trip's dispatch sends to each of these ranks, and its combine adds",
+            None,
+            True,
+        )
     if axis == Axis.TP and op.kind in (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER):
         return (
             "an all-gather and a reduce-scatter on tp in a MoE layer: a shared expert sliced over TP",

@@ -12,6 +12,7 @@ from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
 from tracer.runs.blame import blame
 from tracer.runs.diff import DiffRow, Status, compare_layers, outside_rows
+from tracer.runs.expected import expected_time
 from tracer.runs.groups import Expected, GroupDifference, differing_groups, of_mesh
 from tracer.runs.layout import AXES, RecoveredLayout, recover
 from tracer.runs.phases import Classified, classify
@@ -19,7 +20,16 @@ from tracer.runs.planned import planned_layer
 from tracer.runs.reading.files import read_run
 from tracer.runs.reading.recording import Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
-from tracer.runs.sizes import Bandwidth, Imbalance, Step, bandwidths, imbalances, steps
+from tracer.runs.sizes import (
+    Bandwidth,
+    Imbalance,
+    LayerTime,
+    Step,
+    bandwidths,
+    imbalances,
+    layer_times,
+    steps,
+)
 from tracer.runs.waits import Blame
 from tracer.scenario.scenario import Scenario
 
@@ -59,6 +69,7 @@ class RunReport:
     imbalances: tuple[Imbalance, ...]
     bandwidths: tuple[Bandwidth, ...]
     steps: tuple[Step, ...]
+    layer_times: tuple[LayerTime, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -121,6 +132,7 @@ def examine(recording: Recording, against: Against | None = None) -> RunReport:
         recording, layout, scenario, groups, culprits, tuple(diff), classified,
         tuple(imbalances(sample, shapes.hidden, shapes.top_k, shapes.rows)),
         tuple(bandwidths(sample, layout.families)), tuple(steps(sample)),
+        tuple(layer_times(sample, {rank: found.layers for rank, found in classified.items()})),
         tuple(dict.fromkeys([*refused_later, *warnings])),
     )  # fmt: skip
 
@@ -317,7 +329,7 @@ def _sizes(report: RunReport) -> list[str]:
             f"imbalance: {len(report.imbalances)} exchanges; the worst gives rank {rank} "
             f"{worst.rows[rank]:,}, {worst.worst:.3f} times the mean"
         )
-    lines += [_rate(rate) for rate in report.bandwidths[:8]]
+    lines += [_rate(rate, report.scenario) for rate in report.bandwidths[:8]]
     for step in report.steps[:16]:
         name = "whole trace" if step.number is None else f"step {step.number}"
         lines.append(
@@ -325,14 +337,23 @@ def _sizes(report: RunReport) -> list[str]:
             f"{format_seconds(step.communication_ns * 1e-9)}, exposed "
             f"{format_seconds(step.exposed_ns * 1e-9)} ({step.overlap:.0%} overlapped)"
         )
+    if report.layer_times:
+        exposed = sum(each.exposed_ns for each in report.layer_times) / len(report.layer_times)
+        lines.append(
+            f"{len(report.layer_times)} forward layers: {format_seconds(exposed * 1e-9)} of exposed "
+            "communication each, in the mean"
+        )
     return lines
 
 
-def _rate(rate: Bandwidth) -> str:
-    """One line about a collective's rate."""
+def _rate(rate: Bandwidth, scenario: BareScenario | None) -> str:
+    """One line about a collective's rate, and what the calibrated time of the scenario's hardware says."""
+    expected = expected_time(rate, scenario)
+    beside = "" if expected is None else f"; {format_seconds(expected.seconds)} by {expected.basis}"
     return (
         f"{rate.kind} of {rate.family or 'a group'} ({rate.ranks} ranks), {format_bytes(rate.bytes)}: "
-        f"{rate.bytes_per_s / 1e9:.3g} GB/s, median {format_seconds(rate.median_ns * 1e-9)} of {rate.count}"
+        f"{rate.bytes_per_s / 1e9:.3g} GB/s, median "
+        f"{format_seconds(rate.median_ns * 1e-9)} of {rate.count}{beside}"
     )
 
 

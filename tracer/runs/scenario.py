@@ -52,6 +52,8 @@ def _plan(layout: RecoveredLayout) -> dict[str, Any]:
     plan: dict[str, Any] = {}
     if layout.sizes["tp"] > 1 and shapes.sequence_parallel is not None:
         plan["sp"] = "megatron" if shapes.sequence_parallel else "off"
+    if layout.sizes["cp"] > 1 and shapes.kv_exchange is not None:
+        plan["kv_exchange"] = shapes.kv_exchange
     if shapes.vocab_parallel or layout.framework == "megatron":
         plan["embedding"] = "vocab_parallel"
     if shapes.experts and shapes.gathers_tokens:
@@ -70,7 +72,8 @@ def _model(layout: RecoveredLayout, hidden: int) -> tuple[dict[str, Any], list[s
     """The model table; heads, widths and the vocabulary are no part of a recording."""
     shapes, tp = layout.shapes, layout.sizes["tp"]
     heads = max(1, hidden // _HEAD_DIM)
-    heads = -(-heads // tp) * tp
+    shared = tp * (layout.sizes["cp"] if shapes.kv_exchange == "ulysses" else 1)
+    heads = -(-heads // shared) * shared
     least = layout.sizes["pp"] * (layout.chunks or 1)
     model: dict[str, Any] = {
         "layers": layout.layers or least, "hidden": hidden, "heads": heads, "head_dim": _HEAD_DIM,

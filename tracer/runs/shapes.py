@@ -17,6 +17,12 @@ from tracer.runs.families import family_of
 from tracer.runs.reading.dtypes import is_fp8, is_integer, ours
 from tracer.runs.reading.recording import Group, Op, OpKind, Shape
 
+_CP_KINDS = {
+    OpKind.SEND: "ring",
+    OpKind.RECV: "ring",
+    OpKind.ALL_TO_ALL: "ulysses",
+    OpKind.ALL_GATHER: "all_gather",
+}
 ROWS_KINDS = (OpKind.ALL_GATHER, OpKind.REDUCE_SCATTER, OpKind.ALL_REDUCE)
 
 
@@ -27,7 +33,7 @@ class Shapes:
     ``rows`` are rows of hidden size on one rank outside attention; ``gather_dtype`` is the dtype of rows
     gathered over TP in the forward pass, ``row_dtype`` that of rows elsewhere. ``shared_overlap`` says that a
     shared expert's own gather and sum lie around the dispatch, not before the router; ``routing_metadata``
-    that counts are exchanged before rows.
+    that counts are exchanged before rows; ``kv_exchange`` is what CP ranks exchange, in a scenario's word.
     """
 
     hidden: int | None = None
@@ -43,6 +49,7 @@ class Shapes:
     routing_metadata: bool = False
     vocab_parallel: bool = False
     gathers_tokens: bool = False
+    kv_exchange: str | None = None
 
 
 class Families(dict[Group, str]):
@@ -59,7 +66,7 @@ def read_shapes(ranks: Iterable[Sequence[Op]], families: Families) -> Shapes:
     ops = [op for each in lists for op in each]
     hidden = _hidden(ops, families)
     if hidden is None:
-        return Shapes()
+        return Shapes(kv_exchange=_kv_exchange(ops, families))
     rows = _rows(ops, families, hidden)
     exchanges = [op for op in ops if _is_rows(op, hidden) and op.kind is OpKind.ALL_TO_ALL]
     tp_rows = [op for op in ops if _is_rows(op, hidden) and families.of(op.group) in ("tp", "tp-cp")]
@@ -71,6 +78,7 @@ def read_shapes(ranks: Iterable[Sequence[Op]], families: Families) -> Shapes:
         word for op in ops if _is_rows(op, hidden) and (word := ours(op.dtype)) not in (None, "fp8")
     )
     return Shapes(
+        kv_exchange=_kv_exchange(ops, families),
         hidden=hidden,
         rows=rows,
         experts=_experts(ops, families),
@@ -108,7 +116,8 @@ def _hidden(ops: list[Op], families: Families) -> int | None:
     votes: Counter[int] = Counter()
     for op in ops:
         if op.kind in (*ROWS_KINDS, OpKind.ALL_TO_ALL, OpKind.SEND, OpKind.RECV) and (
-            op.kind.is_p2p or families.of(op.group) in ("tp", "ep", "etp-ep", "tp-cp")
+            (op.kind.is_p2p and families.of(op.group) != "cp")
+            or families.of(op.group) in ("tp", "ep", "etp-ep", "tp-cp")
         ):
             for shape in op.in_shapes[:1]:
                 if len(shape) > 1 and shape[-1] >= 16 and not is_integer(op.dtype):
@@ -118,7 +127,9 @@ def _hidden(ops: list[Op], families: Families) -> int | None:
 
 def _rows(ops: list[Op], families: Families, hidden: int) -> int | None:
     """Rows of one rank: of tensors between stages, else what a rank gives to a gather over TP."""
-    between = [op.in_shapes[0] for op in ops if op.kind.is_p2p and op.in_shapes]
+    between = [
+        op.in_shapes[0] for op in ops if op.kind.is_p2p and op.in_shapes and families.of(op.group) != "cp"
+    ]
     given = [
         op.in_shapes[0] if op.kind is not OpKind.REDUCE_SCATTER else op.out_shapes[0]
         for op in ops
@@ -129,6 +140,18 @@ def _rows(ops: list[Op], families: Families, hidden: int) -> int | None:
         if votes:
             return votes.most_common(1)[0][0]
     return None
+
+
+def _kv_exchange(ops: list[Op], families: Families) -> str | None:
+    """What runs among CP ranks: sends around a ring, heads all to all, or K/V gathered."""
+    found = Counter(
+        word
+        for op in ops
+        if families.of(op.group) == "cp"
+        and (word := _CP_KINDS.get(op.kind))
+        and all(len(shape) > 1 for shape in op.in_shapes)
+    )
+    return found.most_common(1)[0][0] if found else None
 
 
 def _experts(ops: list[Op], families: Families) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from tracer.runs.phases import ForwardLayer
 from tracer.runs.reading.intervals import Intervals
 from tracer.runs.reading.recording import Group, Op, OpKind, RankRecord
 from tracer.runs.shapes import Families, rows_of
@@ -34,6 +35,7 @@ class Bandwidth:
     """Collectives of one kind, group size and number of bytes: times, and bus bandwidth of the median.
 
     ``bytes`` is nccl-tests' S, so that the rate compares with a link's and with ``tokentrip time``.
+    ``members`` are those of one of the groups.
     """
 
     kind: OpKind
@@ -43,6 +45,7 @@ class Bandwidth:
     count: int
     median_ns: int
     least_ns: int
+    members: tuple[int, ...] = ()
 
     @property
     def bytes_per_s(self) -> float:
@@ -66,6 +69,16 @@ class Step:
     def overlap(self) -> float:
         """Share of communication that runs beside compute."""
         return 1 - self.exposed_ns / self.communication_ns if self.communication_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """One recorded forward layer of one rank: how long its operations ran, and how long nothing else did."""
+
+    rank: int
+    number: int
+    communication_ns: int
+    exposed_ns: int
 
 
 def imbalances(
@@ -99,6 +112,7 @@ def _received(op: Op, hidden: int | None, sent: int | None) -> int | None:
 def bandwidths(records: Iterable[RankRecord], families: Families) -> list[Bandwidth]:
     """Rates by kind, group and bytes, where kernels were timed; the most bytes first."""
     times: dict[tuple[OpKind, str, int, int], list[int]] = defaultdict(list)
+    members: dict[tuple[OpKind, str, int, int], tuple[int, ...]] = {}
     for record in records:
         for op in record.ops:
             ns = op.duration_ns or (
@@ -116,9 +130,10 @@ def bandwidths(records: Iterable[RankRecord], families: Families) -> list[Bandwi
             key = (op.kind, families.of(op.group) or op.group.description, ranks, op.bytes)
             if key in times or len(times) < MAX_BUCKETS:
                 times[key].append(ns)
+                members.setdefault(key, op.group.members)
     rates = [
-        Bandwidth(kind, family, ranks, size, len(each), round(median(each)), min(each))
-        for (kind, family, ranks, size), each in times.items()
+        Bandwidth(*key, len(each), round(median(each)), min(each), members[key])
+        for key, each in times.items()
     ]
     return sorted(rates, key=lambda rate: -rate.bytes)
 
@@ -142,4 +157,27 @@ def steps(records: Iterable[RankRecord]) -> list[Step]:
             communication, busy = comms.length(start, end), compute.length(start, end)
             exposed = communication - comms.shared(compute, start, end)
             found.append(Step(record.rank, number, end - start, busy, communication, exposed))
+    return found
+
+
+def layer_times(
+    records: Iterable[RankRecord], layers: Mapping[int, Sequence[ForwardLayer]]
+) -> list[LayerTime]:
+    """Communication of each forward layer whose kernels were timed, and what of it no compute hides.
+
+    Layers of a rank are numbered from 0 as they were recorded; micro-batches follow one another in them.
+    """
+    found: list[LayerTime] = []
+    for record in records:
+        for number, layer in enumerate(layers.get(record.rank, ())):
+            busy = Intervals.joined(
+                (op.started_ns, op.completed_ns)
+                for op in layer.ops
+                if op.started_ns is not None and op.completed_ns
+            )
+            if len(busy):
+                start, end = busy.starts[0], busy.ends[-1]
+                length = busy.length(start, end)
+                hidden = busy.shared(record.timeline.compute, start, end)
+                found.append(LayerTime(record.rank, number, length, length - hidden))
     return found

@@ -8,18 +8,20 @@ which no collective was measured, are timed at peak. ``error`` is the median rel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from math import log2
 from operator import index
 from typing import SupportsIndex, TypeVar
 
-from tracer.errors import ConfigError, nearest, whole_number
+from tracer.errors import ConfigError, finite_number, nearest, whole_number
 from tracer.mesh.hardware import Hardware
 from tracer.scenario.token import Phase
 from tracer.timing.calibration import calls
 from tracer.timing.calibration.answer import Estimate, answer, one_after_the_other
 from tracer.timing.calibration.attention import DSA_MODELS
-from tracer.timing.calibration.experts import exponent_of
+from tracer.timing.calibration.experts import Loads, exponent_of
 from tracer.timing.calibration.formats import CACHE_DTYPES, GEMM_DTYPES, MODULE_DTYPES, KernelDtype
 from tracer.timing.calibration.kernels import DECODE_GDN, PREFILL_GDN
 from tracer.timing.calibration.network import CollectiveKind, Direction, ExchangeMode, rails_seconds
@@ -29,6 +31,8 @@ MAX_SIZE = 1 << 40
 MAX_EXPERTS, MAX_GPUS, MAX_HEAD_DIM = 1 << 14, 1 << 20, 1 << 16
 PHASES = tuple(str(phase) for phase in Phase)
 MOE_KERNELS = ("gated", "nongated", "min_latency")
+NONGATED = {(1024, 512, 22), (2048, 512, 22), (4096, 512, 22), (8192, 512, 22), (2688, 128, 6)}
+"""(hidden, experts, top_k) of the measured experts without a gate: Nemotron 3's, squared ReLU."""
 MESSAGE_LATENCY_S = 10e-6
 """Assumed for each doubling of NVLink domains in a collective between them: aiconfigurator's point-to-point
 latency, which its authors call an observation. No table of such collectives was seen."""
@@ -57,7 +61,7 @@ def collective(hardware: Hardware | str, kind: str, gpus: int, nbytes: float, no
         raise ConfigError("collective.nodes", nodes, f"must divide the {count} GPUs", "try nodes=1")
     domains = _domains(gpu, count, spread)
     if domains == 1:
-        return answer(gpu, calls.collective_call(gpu, name, count, size))
+        return answer(gpu, lambda on: calls.collective_call(on, name, count, size))
     if name is CollectiveKind.CUSTOM_ALL_REDUCE:
         raise ConfigError("collective.nodes", nodes, "must be 1: these kernels stay on NVLink", "try 1")
     return _between_domains(gpu, name, count, size, domains)
@@ -82,7 +86,7 @@ def _between_domains(gpu: Hardware, kind: CollectiveKind, count: int, size: int,
     latency, inside = MESSAGE_LATENCY_S * log2(domains), count // domains
     if inside == 1:
         return Estimate(rails + latency, f"peak: rails of {gpu.name}, assumed 10 µs steps", None, rails)
-    near = answer(gpu, calls.collective_call(gpu, kind, inside, size))
+    near = answer(gpu, lambda on: calls.collective_call(on, kind, inside, size))
     basis = f"peak: rails of {gpu.name}, assumed 10 µs steps; inside a domain {near.basis}"
     return Estimate(max(near.seconds, rails) + latency, basis, None, max(near.floor_seconds, rails))
 
@@ -98,7 +102,8 @@ def gemm(hardware: Hardware | str, m: int, n: int, k: int, dtype: str) -> Estima
     """
     gpu = _hardware(hardware)
     sizes = (_count("gemm.m", m), _count("gemm.n", n), _count("gemm.k", k))
-    return answer(gpu, calls.gemm_call(gpu, *sizes, _word(KernelDtype, "gemm.dtype", dtype, GEMM_DTYPES)))
+    stored = _word(KernelDtype, "gemm.dtype", dtype, GEMM_DTYPES)
+    return answer(gpu, lambda on: calls.gemm_call(on, *sizes, stored))
 
 
 def attention(
@@ -134,8 +139,8 @@ def attention(
     computes = _word(KernelDtype, "attention.dtype", dtype, CACHE_DTYPES)
     cached = _word(KernelDtype, "attention.kv_dtype", kv_dtype, CACHE_DTYPES)
     if which is Phase.DECODE:
-        return answer(gpu, calls.decode_call(gpu, *sizes, reach, cached))
-    return answer(gpu, calls.prefill_call(gpu, *sizes, reach, computes, cached))
+        return answer(gpu, lambda on: calls.decode_call(on, *sizes, reach, cached))
+    return answer(gpu, lambda on: calls.prefill_call(on, *sizes, reach, computes, cached))
 
 
 def mla(
@@ -160,7 +165,7 @@ def mla(
     sizes = (_count("mla.batch", batch), _count("mla.length", length), _count("mla.heads", heads, most=128))
     projects = _word(KernelDtype, "mla.gemm_dtype", gemm_dtype, MODULE_DTYPES)
     cached = _word(KernelDtype, "mla.kv_dtype", kv_dtype, CACHE_DTYPES)
-    return answer(gpu, calls.mla_call(gpu, which, *sizes, projects, cached))
+    return answer(gpu, lambda on: calls.mla_call(on, which, *sizes, projects, cached))
 
 
 def dsa(
@@ -187,7 +192,7 @@ def dsa(
         rule = "is not a measured model with sparse attention"
         raise ConfigError("dsa.model", model, rule, nearest(str(model), list(DSA_MODELS)))
     before = _count("dsa.past", past, at_least=0)
-    return answer(gpu, calls.dsa_call(gpu, which, *sizes, projects, cached, model, before))
+    return answer(gpu, lambda on: calls.dsa_call(on, which, *sizes, projects, cached, model, before))
 
 
 def linear_attention(
@@ -205,15 +210,11 @@ def linear_attention(
     if kernel not in (None, *known):
         rule = f"is not a kernel of {which}"
         raise ConfigError("linear_attention.kernel", kernel, rule, nearest(str(kernel), list(known)))
-    sizes = (
-        _count("linear_attention.batch", batch),
-        _count("linear_attention.length", length),
-        _count("linear_attention.heads", heads),
-    )
+    sequences, tokens = _count("linear_attention.batch", batch), _count("linear_attention.length", length)
+    states = _count("linear_attention.heads", heads)
     names = known if kernel is None else (kernel,)
-    return one_after_the_other(
-        [answer(gpu, calls.linear_attention_call(gpu, name, *sizes)) for name in names]
-    )
+    call = partial(calls.linear_attention_call, batch=sequences, length=tokens, heads=states)
+    return one_after_the_other([answer(gpu, partial(call, kernel=name)) for name in names])
 
 
 def quantize(hardware: Hardware | str, m: int, k: int) -> Estimate:
@@ -223,7 +224,8 @@ def quantize(hardware: Hardware | str, m: int, k: int) -> Estimate:
         ConfigError: for a size below 1.
     """
     gpu = _hardware(hardware)
-    return answer(gpu, calls.quantize_call(gpu, _count("quantize.m", m), _count("quantize.k", k)))
+    rows, columns = _count("quantize.m", m), _count("quantize.k", k)
+    return answer(gpu, lambda on: calls.quantize_call(on, rows, columns))
 
 
 def moe(
@@ -237,13 +239,16 @@ def moe(
     dtype: str,
     distribution: str,
     tp: int = 1,
-    kernel: str = "gated",
+    kernel: str | None = None,
+    loads: Sequence[float] | None = None,
 ) -> Estimate:
     """Routed experts on the busiest GPU of ``ep``: routing, grouped GEMMs and the weighted sum.
 
     ``tokens`` are those of the whole group before dispatch. ``distribution`` is ``balanced`` or
-    ``power_law_x``. ``tp`` splits each expert's ``expert_hidden``. ``kernel`` is ``gated`` (three
-    matrices), ``nongated`` (two), or ``min_latency`` (a kernel for few tokens on Blackwell).
+    ``power_law_x``; ``loads`` are picks of every expert in the order of the GPUs that hold them, as a census
+    counts them, and take its place. ``tp`` splits each expert's ``expert_hidden``. ``kernel`` is ``gated``
+    (three matrices), ``nongated`` (two), or ``min_latency`` (another kernel of Blackwell's NVFP4); None is
+    the one that such experts were measured with: ``nongated`` for the sizes of Nemotron 3, else ``gated``.
 
     Raises:
         ConfigError: for experts that ep does not divide, or more picks than experts.
@@ -257,13 +262,26 @@ def moe(
     width, split = _count("moe.expert_hidden", expert_hidden), _count("moe.tp", tp, most=MAX_GPUS)
     if width % split:
         raise ConfigError("moe.tp", tp, f"must divide expert_hidden {width}", "try 1")
+    if kernel is None:
+        kernel = "nongated" if (hidden, total, picks) in NONGATED else "gated"
     if kernel not in MOE_KERNELS:
         raise ConfigError("moe.kernel", kernel, "is not a kernel", nearest(str(kernel), list(MOE_KERNELS)))
     exponent_of(distribution)
+    spread = distribution if loads is None else _loads(loads, total)
     stored = _word(KernelDtype, "moe.dtype", dtype)
     sizes = (_count("moe.tokens", tokens), _count("moe.hidden", hidden), width / split, total, picks, group)
     matrices = 2 if kernel == "nongated" else 3
-    return answer(gpu, calls.moe_call(gpu, *sizes, stored, distribution, kernel, matrices))
+    return answer(gpu, lambda on: calls.moe_call(on, *sizes, stored, spread, kernel, matrices))
+
+
+def _loads(loads: Sequence[float], experts: int) -> Loads:
+    found = tuple(finite_number("moe.loads", each, zero=True) for each in loads)
+    if len(found) != experts:
+        rule = f"must be the picks of each of the {experts} experts"
+        raise ConfigError("moe.loads", f"{len(found)} numbers", rule, "give one for each expert")
+    if not sum(found):
+        raise ConfigError("moe.loads", "all 0", "must hold a pick", "leave loads out for balanced ones")
+    return Loads(found)
 
 
 def dispatch(
@@ -339,7 +357,7 @@ def _exchange(
         joined = spread  # every node is reached over NVLink
     nodes, each = spread // joined, each * joined
     setting = (family, direction, nodes, each, rows, width, picks, total, stored)
-    return answer(gpu, calls.exchange_call(gpu, *setting))
+    return answer(gpu, lambda on: calls.exchange_call(on, *setting))
 
 
 def _hardware(given: Hardware | str) -> Hardware:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracer.display import exact_sum
-from tracer.errors import whole_number
+from tracer.errors import ConfigError, finite_number, whole_number
 from tracer.mesh.axes import Axis
+from tracer.scenario.plan import Contract
 from tracer.scenario.step import tokens_per_replica, with_tokens
 from tracer.scenario.token import Phase
 from tracer.timing.basis import PEAK_BASIS, Rates, rates_word
@@ -16,7 +17,7 @@ from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.kind_time import KindTime, measured_kinds, peak_kinds
 from tracer.timing.layer_work import LayerWork, layer_work
-from tracer.timing.measured.around import around_dense, around_layer, around_moe
+from tracer.timing.measured.around import around_dense, around_layer, around_moe, low_latency_copies
 from tracer.timing.measured.compute import measured_work
 from tracer.timing.measured.error import expected_error, expected_interval
 from tracer.timing.measured.exchange import linked, measured_axes, measured_exchange
@@ -57,11 +58,12 @@ class PassTime:
     ``attention``, ``shared``, ``experts`` and ``dense`` are the operators of a layer, ``around`` the small
     kernels of any layer, ``around_moe`` and ``around_dense`` those of a kind, ``head`` the LM head;
     ``traffic`` is what the axes move at link rate, ``axes`` measured calls that stand for some of its
-    lines, ``exchange`` dispatch and combine of a MoE layer, ``floor`` the same pass at peak. At peak rates
-    operators are rooflines, and small kernels and the LM head are left out. Nothing overlaps but the two
-    link tiers. Where layers are not alike, ``kinds`` has what is each kind's own, ``attention``, ``dense``
-    and ``around`` are empty, and seconds of "a MoE layer" and of "a dense layer" are means over those there
-    are.
+    lines, ``exchange`` dispatch and combine of a MoE layer, ``imbalance`` the busiest expert GPU's picks by
+    their mean, ``copies`` what a low-latency exchange does on the GPU's own memory (inside its times),
+    ``floor`` the same pass at peak. At peak rates operators are rooflines, loads even, and small
+    kernels and the LM head left out. Nothing overlaps but the two link tiers. Where layers are not alike,
+    ``kinds`` has what is each kind's own, ``attention``, ``dense`` and ``around`` are empty, and seconds of
+    "a MoE layer" and of "a dense layer" are means over those there are.
     """
 
     tokens: int
@@ -81,6 +83,8 @@ class PassTime:
     axes: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
     floor: PassTime | None = None
     kinds: tuple[KindTime, ...] = ()
+    imbalance: float = 1.0
+    copies: LayerTime = _NOTHING
 
     def line_seconds(self, line: AxisTraffic) -> float:
         """Seconds of one line of traffic: the measured call that stands for it, or its links."""
@@ -340,12 +344,18 @@ class PassTime:
         return "; every layer waits for its weights to be gathered (weight_prefetch = false)"
 
     @property
+    def _loads_assumption(self) -> str:
+        if self.imbalance == 1.0:
+            return "loads of experts even"
+        return f"the busiest experts' GPU with {self.imbalance:.3g} times the mean of the picks"
+
+    @property
     def _rates_assumption(self) -> str:
         if self.rates is Rates.CALIBRATED:
             return (
                 f"{self.hardware_name} by measured kernels where there are any, {self.rates_name} link rates "
-                "elsewhere, loads of experts even, all replicas alike, nothing overlapped but the two tiers; "
-                "sampling, scheduling and the CPU left out"
+                f"elsewhere, {self._loads_assumption}, all replicas alike, nothing overlapped but the two "
+                "tiers; sampling, scheduling and the CPU left out"
             )
         return (
             f"{self.hardware_name} at peak FLOPs and memory rate, {self.rates_name} link rates, uniform "
@@ -359,6 +369,7 @@ class PassTime:
         return {
             "tokens_per_replica": self.tokens,
             "rates": str(self.rates),
+            "imbalance": self.imbalance,
             "floor_seconds": self.floor_seconds,
             "error": self.error,
             "interval_seconds": self.interval_seconds and list(self.interval_seconds),
@@ -427,6 +438,7 @@ def pass_time(
     links: LinkRates | None = None,
     rates_name: str = "the cluster's",
     like: PassTime | None = None,
+    imbalance: float = 1.0,
 ) -> PassTime:
     """Times of a pass of ``batch`` requests per replica (default: :func:`pass_batch` of ``tokens``).
 
@@ -434,6 +446,7 @@ def pass_time(
     a profile's link rates: they then time all that moves. ``parts`` cuts its rows evenly and times one
     part: attention work and rows are shared out, weights are read in each. ``like`` is a pass of the same
     scenario and rates: its traffic is scaled to the rows, which spares the sums over groups.
+    ``imbalance`` is the picks of the busiest expert GPU by their mean, for experts after a dispatch.
 
     Raises:
         ConfigError: when the model lacks a size, the hardware a rate, or for another word for ``rates``.
@@ -443,6 +456,11 @@ def pass_time(
     used = links or LinkRates.of(scenario.cluster)
     cluster = replace(scenario.cluster, nvlink=used.nvlink, ib=used.ib)
     sized = with_tokens(scenario.with_phase(batch.phase).with_(cluster=cluster), rows)
+    finite_number("imbalance", imbalance)
+    if imbalance < 1:
+        raise ConfigError(
+            "imbalance", imbalance, "is a maximum by a mean, 1 or more", "give 1 for even loads"
+        )
     work = layer_work(sized, batch, parts)
     traffic = comm_volume(sized) if like is None else _scaled(like.traffic, sized)
     floor = PassTime(
@@ -459,7 +477,9 @@ def pass_time(
     )
     if chosen is Rates.PEAK:
         return floor
-    timed = _measured_compute(floor, sized, batch, parts, hardware, work)
+    spread = sized.mesh.ep > 1 and sized.plan.contract in (Contract.EP, Contract.AG_RS)
+    timed = replace(floor, imbalance=imbalance if spread else 1.0)
+    timed = _measured_compute(timed, sized, batch, parts, hardware, work)
     return timed if links is not None else _measured_links(timed, sized, hardware)
 
 
@@ -467,7 +487,7 @@ def _measured_compute(
     floor: PassTime, sized: Scenario, batch: TimedBatch, parts: int, gpu: Hardware, work: LayerWork
 ) -> PassTime:
     """The pass with estimates for what the GPU computes, and the kernels that a roofline leaves out."""
-    found = measured_work(sized, batch, parts, gpu, work)
+    found = measured_work(sized, batch, parts, gpu, work, floor.imbalance)
     outside, moe = dispatched_rows(sized, tokens_per_replica(sized)), bool(sized.model.moe_layers)
     inside = batch.tokens / (parts * sized.mesh.cp)
     shared = sized.mesh.tp if sized.plan.slices_shared else 1
@@ -486,6 +506,7 @@ def _measured_compute(
         head=found.head,
         around=_NOTHING if kinds else around_layer(sized, outside, inside, gpu),
         around_moe=around_moe(sized, outside, shared, gpu) if moe else _NOTHING,
+        copies=low_latency_copies(sized, outside, gpu) if moe else _NOTHING,
         around_dense=around_dense(sized, own, gpu) if found.dense.operators else _NOTHING,
     )
 
@@ -495,7 +516,7 @@ def _measured_links(timed: PassTime, sized: Scenario, hardware: Hardware) -> Pas
     gpu = linked(hardware, sized)
     return replace(
         timed,
-        exchange=measured_exchange(sized, timed.traffic, timed.exchange, gpu),
+        exchange=measured_exchange(sized, timed.traffic, timed.exchange, gpu, timed.imbalance),
         axes=measured_axes(sized, timed.traffic, gpu),
     )
 

@@ -10,7 +10,31 @@ from tracer.mesh.hardware import hardware_preset
 from tracer.timing.pass_time import pass_time
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tracer.scenario.scenario import Scenario
+
+
+MOST_NAMES = 6
+LINKS_ERROR = 0.25
+"""Median error of times by links alone on DeepEP's low-latency tables (tracer.proof.published.deepep)."""
+
+
+def not_told_apart(seconds: Mapping[str, float]) -> str:
+    """Which variants, timed by links alone, are closer to the fastest than such times are wrong by.
+
+    >>> not_told_apart({"a": 1.0, "b": 1.2, "c": 2.0})
+    'times by links alone were wrong by 25 % (median of published tables): that close to the fastest (a): b'
+    """
+    fastest = min(seconds, key=lambda name: seconds[name])
+    least = seconds[fastest]
+    close = [name for name, each in seconds.items() if name != fastest and each <= least * (1 + LINKS_ERROR)]
+    said = f"times by links alone were wrong by {100 * LINKS_ERROR:.0f} % (median of published tables)"
+    if not close:
+        return f"{said}: none is that close to the fastest ({fastest})"
+    shown = ", ".join(close[:MOST_NAMES])
+    more = f" and {len(close) - MOST_NAMES} more" if len(close) > MOST_NAMES else ""
+    return f"{said}: that close to the fastest ({fastest}): {shown}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +71,8 @@ class PassVerdict:
 
     def __str__(self) -> str:
         a, b = map(format_seconds, self.seconds)
-        head = f"one pass by measured kernels: A {a}, B {b}, {self.difference:.1%} apart"
+        apart = f"{self.difference:.1%} apart" if self.difference < 1 else f"{self.difference + 1:.3g} times"
+        head = f"one pass by measured kernels: A {a}, B {b}, {apart}"
         if self.error is None:
             return f"{head}; no error is known for such passes, so that the faster one is not certain"
         if self.certain:

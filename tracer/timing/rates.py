@@ -94,7 +94,7 @@ def faster(lines: Sequence[Link], payload_bytes: float) -> float:
     return min(line.latency_s + payload_bytes / line.bytes_per_s for line in lines)
 
 
-PEAK = "peak"
+PEAK, SCHEMA = "peak", 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,42 @@ class Profile:
         known = [f"{fit.kind}/{fit.ranks}" for fit in self.collectives]
         fix = nearest(f"{kind}/{ranks}", known) if known else "choose another profile"
         raise ConfigError("profile.collective", f"{kind}/{ranks}", f"was not fitted in {self.name}", fix)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, which :func:`read_profile` reads."""
+        links = {} if self.rates is None else {"nvlink": self.rates.nvlink, "ib": self.rates.ib}
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "source": self.source,
+            "setting": self.setting,
+            "method": self.method,
+            **{tier: _link_dict(link) for tier, link in links.items()},
+            "collectives": [
+                {"kind": each.kind, "ranks": each.ranks, "lines": [_link_dict(line) for line in each.lines]}
+                for each in self.collectives
+            ],
+        }
+
+
+def read_profile(text: str, where: str) -> Profile:
+    """A profile that was saved as JSON; ``where`` names the file in errors.
+
+    Raises:
+        ConfigError: for another form, a rate that is not above 0 or a latency below it.
+    """
+    rule, fix = "is no saved profile", "save one with --save-profile"
+    try:
+        stored = json.loads(text)
+        found = _read(str(stored["name"]), stored)
+    except (json.JSONDecodeError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError("profile", where, f"{rule} ({type(error).__name__}: {error})", fix) from error
+    links = [line for each in found.collectives for line in each.lines]
+    links += [] if found.rates is None else [found.rates.nvlink, found.rates.ib]
+    for link in links:
+        finite_number("profile.bytes_per_s", link.bytes_per_s)
+        finite_number("profile.latency_s", link.latency_s, zero=True)
+    return found
 
 
 def profile_names() -> tuple[str, ...]:
@@ -189,6 +225,10 @@ def _read(name: str, entry: dict[str, Any]) -> Profile:
     )
     rates = LinkRates(links["nvlink"], links["ib"]) if links else None
     return Profile(name, entry["source"], entry["setting"], entry["method"], rates, collectives)
+
+
+def _link_dict(link: Link) -> dict[str, float]:
+    return {"bytes_per_s": link.bytes_per_s, "latency_s": link.latency_s}
 
 
 def _link(entry: dict[str, float]) -> Link:

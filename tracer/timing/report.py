@@ -126,6 +126,7 @@ def time_report(
     hardware: str | None = None,
     moe_times: MoeTimes | None = None,
     rates: Rates | str = Rates.CALIBRATED,
+    imbalance: float = 1.0,
 ) -> TimeReport:
     """Time a scenario: ``tokens`` new tokens per replica, ``micro_batches`` of them, a profile's rates.
 
@@ -134,6 +135,7 @@ def time_report(
     ``moe_times`` are overlapped, halved, instead of those computed.
     ``rates`` is ``calibrated`` (measured kernels, where there are any) or ``peak`` (floors by the data
     sheet); the trip's links are timed alone either way. A profile other than ``peak`` times all that moves.
+    ``imbalance`` is the picks of the busiest GPU of experts by their mean, as a census of loads gives it.
 
     Raises:
         ConfigError: for a number below 1, or a profile, GPU or word for ``rates`` that is unknown.
@@ -150,7 +152,8 @@ def time_report(
     whole = overlap = pipeline = decode = choice = None
     served: tuple[Throughput, ...] = ()
     if gpu is not None:
-        whole = _pass(scenario, gpu, tokens, missing, rates=chosen, links=named, rates_name=name)
+        how = {"rates": chosen, "links": named, "rates_name": name, "imbalance": imbalance}
+        whole = _pass(scenario, gpu, tokens, missing, **how)
     if gpu is not None and whole is not None:
         half = _half(scenario, gpu, whole, named, missing)
         overlap = None if half is None else _overlap(whole, half)
@@ -225,7 +228,14 @@ def _half(
         missing.append("overlap: one token cannot be split in two")
         return None
     half = pass_time(
-        scenario, hardware, tokens=whole.tokens, parts=2, rates=whole.rates, links=links, like=whole
+        scenario,
+        hardware,
+        tokens=whole.tokens,
+        parts=2,
+        rates=whole.rates,
+        links=links,
+        like=whole,
+        imbalance=whole.imbalance,
     )
     low = whole.traffic.scenario.plan.dispatch is DispatchMode.LOW_LATENCY
     return half_beside_communication(half, low_latency=low)

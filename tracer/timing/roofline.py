@@ -159,13 +159,17 @@ def _first_compute_bound(spec: ModelSpec, hardware: Hardware, unstated: WeightFo
 
 @dataclass(frozen=True, slots=True)
 class RoofPoint:
-    """One batch on the roofline of the expert GEMMs; ``flops_per_s`` is what the roof allows."""
+    """One batch on the roofline of the expert GEMMs; ``flops_per_s`` is what the roof allows.
+
+    ``flops`` are those of the whole batch.
+    """
 
     tokens: int
     load: ExpertLoad
     intensity: float
     flops_per_s: float
     bound: str
+    flops: float
 
 
 def expert_points(
@@ -181,5 +185,5 @@ def expert_points(
         load = expert_load(spec, tokens)
         time = operator_time(expert_operator(spec, load, unstated), hardware)
         rate = time.operator.flops / time.seconds if time.seconds else 0.0
-        points.append(RoofPoint(tokens, load, time.operator.intensity, rate, time.bound))
+        points.append(RoofPoint(tokens, load, time.operator.intensity, rate, time.bound, time.operator.flops))
     return tuple(points)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.decode_pipeline import DecodePipeline
     from tracer.timing.schedules.pipeline import Pipeline
 
+LEAST_WIRE = 1e-9
 COMMUNICATION_SMS, SMS = 20, 132
 """SMs that dispatch and combine take while they run beside compute (DeepSeek-V3 report, section 3.2.2)."""
 
@@ -88,33 +89,68 @@ class Throughput:
 def half_beside_communication(half: PassTime, *, low_latency: bool) -> MoeTimes | None:
     """A half batch's MoE layer while the other half's communication runs.
 
-    The normal dispatch and combine hold 20 of 132 SMs, which arithmetic then lacks: work bound by it takes
-    132/112 of its time, work bound by memory as long as alone. Low-latency kernels receive without SMs.
-    Peak rates know no SMs.
+    The normal dispatch and combine hold 20 of 132 SMs, which arithmetic lacks for as long as they run: work
+    bound by it then takes 132/112 of its time, work bound by memory as long as alone. Low-latency kernels
+    hold no SM while bytes travel, but what they copy on the GPU itself runs on the compute stream: the
+    other half waits for it. Peak rates know no SMs.
     """
     times = half.moe_times
-    if times is None or low_latency or half.rates is Rates.PEAK:
+    if times is None or half.rates is Rates.PEAK:
         return times
-    attention = _stretch(half.attention) + _stretch_of_kinds(half)
+    if low_latency:
+        return _with_copies(half, times)
+    attention, shared = _bound(half.attention) + _bound_of_kinds(half), _bound(half.shared)
+    experts = _bound(half.experts)
+    more = _slower(times, attention + shared + experts)
     return MoeTimes(
-        times.attention + attention,
+        times.attention + more * attention,
         times.dispatch,
-        times.shared + _stretch(half.shared),
-        times.experts + _stretch(half.experts),
+        times.shared + more * shared,
+        times.experts + more * experts,
         times.combine,
     )
 
 
-def _stretch(layer: LayerTime) -> float:
-    """Seconds that operators bound by arithmetic take longer."""
-    more = SMS / (SMS - COMMUNICATION_SMS) - 1
-    return sum(more * each.seconds for each in layer.operators if each.bound == "compute")
+def _with_copies(half: PassTime, times: MoeTimes) -> MoeTimes:
+    """Sends and receives moved to the compute stream: before what they serve, or after what they end."""
+    if not half.copies.operators:
+        return times
+    copies = [each.seconds for each in half.copies.operators]
+    # No more than all of a measured exchange is copies.
+    there = min(1.0, (times.dispatch - LEAST_WIRE) / (copies[0] + copies[1]))
+    back = min(1.0, (times.combine - LEAST_WIRE) / (copies[2] + copies[3]))
+    sent, got, returned, added = (
+        share * each for share, each in zip((there, there, back, back), copies, strict=True)
+    )
+    return MoeTimes(
+        times.attention + sent + added,
+        times.dispatch - sent - got,
+        times.shared,
+        times.experts + got + returned,
+        times.combine - returned - added,
+    )
 
 
-def _stretch_of_kinds(half: PassTime) -> float:
-    """The same for mixers of several kinds, on average over the layers."""
+def _slower(times: MoeTimes, bound: float) -> float:
+    """The share by which ``bound`` seconds of arithmetic grow: all of it while communication never ends.
+
+    In ``communication`` seconds, work falls behind by 20/132 of what of it is bound by arithmetic.
+    """
+    if not bound:
+        return 0.0
+    behind = times.communication * COMMUNICATION_SMS / SMS * bound / times.compute
+    return min(SMS / (SMS - COMMUNICATION_SMS) - 1, behind / bound)
+
+
+def _bound(layer: LayerTime) -> float:
+    """Seconds of operators bound by arithmetic."""
+    return sum(each.seconds for each in layer.operators if each.bound == "compute")
+
+
+def _bound_of_kinds(half: PassTime) -> float:
+    """The same of mixers of several kinds, on average over the layers."""
     layers = half.traffic.scenario.model.layers
-    return sum(len(kind.layers) * _stretch(kind.mixer) for kind in half.kinds) / layers
+    return sum(len(kind.layers) * _bound(kind.mixer) for kind in half.kinds) / layers
 
 
 def overlapped_seconds(whole: PassTime, half: MoeTimes) -> float | None:

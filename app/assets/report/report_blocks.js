@@ -1,10 +1,11 @@
 // The blocks of a page of figures, as the server names them: headings, tables, charts, buttons, a job to start.
 
 import { formatQuery } from "../core/address.js";
-import { ownAddress } from "../shell/place.js";
+import { ownAddress, pageAddress } from "../shell/place.js";
 import { make, picture } from "../shell/dom.js";
 import { canRunJobs, startJob } from "../shell/job.js";
 import { chart } from "./chart.js";
+import { runPlayer } from "./run_player.js";
 
 // Words longer than this may wrap in a table.
 const LONG_CELL = 40;
@@ -19,6 +20,8 @@ const BLOCKS = {
   job: jobBlock,
   picture: pictureBlock,
   chart: chartBlock,
+  run: runBlock,
+  links: linksBlock,
 };
 
 export function reportBlock(page, block) {
@@ -98,6 +101,18 @@ function pictureBlock(page, { name, svg, files }) {
   ]);
   const save = links.length ? make("p", { class: "help" }, ["Save this picture:", ...links]) : null;
   return make("section", {}, [picture(svg, name), save]);
+}
+
+function runBlock(page, block) {
+  return runPlayer(block);
+}
+
+function linksBlock(page, { links }) {
+  return make(
+    "p",
+    { class: "options" },
+    links.map(([text, path, query]) => make("a", { class: "button", href: pageAddress(path) + query, text })),
+  );
 }
 
 function chartBlock(page, block) {

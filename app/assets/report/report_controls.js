@@ -1,11 +1,13 @@
 // The controls of a page of figures: each writes its key into the address, or sends a file along.
 
 import { make, option } from "../shell/dom.js";
+import { filesControl } from "./files_control.js";
 
 const CONTROLS = {
   choice: choiceControl,
   range: rangeControl,
   file: fileControl,
+  files: filesControl,
   text: (page, { key, value }) => make("input", { ...keyed(page, key), type: "text", value }),
   number: (page, { key, least, step, value }) =>
     make("input", { ...keyed(page, key), type: "number", min: least, step, value }),
@@ -19,9 +21,13 @@ function keyed(page, key) {
   return { "data-key": key, onchange: (event) => page.set({ [key]: event.target.value }) };
 }
 
-function choiceControl(page, { key, options, value: chosen }) {
+function choiceControl(page, { key, options, value: chosen, drops_files: dropsFiles }) {
   const drawn = options.map(([value, text]) => option(value, text, value === chosen));
-  return make("select", keyed(page, key), drawn);
+  const onchange = ({ target }) => {
+    if (dropsFiles) page.sent = {};
+    page.set({ [key]: target.value });
+  };
+  return make("select", { ...keyed(page, key), onchange }, drawn);
 }
 
 function rangeControl(page, { key, most, step, value }) {

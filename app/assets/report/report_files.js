@@ -5,13 +5,14 @@ import { baseName, csvText, jsonText, slug } from "../core/files.js";
 import { fetchJson } from "../shell/fetch.js";
 
 export function reportFiles(page) {
-  const base = baseName(page.query, page.name);
-  const { traces = [], blocks } = page.data;
-  const data = { page: page.name, query: page.query, ...omit(page.data, "traces") };
+  const base = page.data.texts ? page.name : baseName(page.query, page.name);
+  const { traces = [], texts = [], blocks } = page.data;
+  const data = { page: page.name, query: page.query, ...omit(omit(page.data, "traces"), "texts") };
   return [
     { name: base + ".json", content: () => jsonText(data) },
     ...blocks.flatMap((block) => tableFiles(base, block)),
     ...page.charts.flatMap((chart) => chartFiles(base, chart)),
+    ...texts.map(({ ending, text }) => ({ name: base + ending, content: () => text })),
     ...traces.map((trace) => ({
       name: base + trace.ending,
       content: () => traceText(trace.from, page.query),

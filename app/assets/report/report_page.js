@@ -54,13 +54,13 @@ function reportPage(name, heading, frame) {
   page.load = () => load(page);
   page.answer = (data) => answer(page, data);
   page.show = (data) => show(page, data);
-  startBar(page);
+  if (isOfOneMesh(name)) startBar(page);
   watchTheme(() => page.charts.forEach((each) => each.draw()));
   load(page);
 }
 
 async function load(page) {
-  carryScenario(page.query);
+  if (isOfOneMesh(page.name)) carryScenario(page.query);
   stopJob();
   writeAddress(page.query);
   page.abort?.abort();
@@ -103,7 +103,8 @@ function showWrong(page, { field, text }) {
   // A wrong key goes, the rest of the scenario stays.
   const without =
     page.query[field] === undefined ? null : button("Leave out " + field, omit(page.query, field));
-  const again = button("Start over", { scenario: page.query.scenario || DEFAULT_SCENARIO });
+  const start = isOfOneMesh(page.name) ? { scenario: page.query.scenario || DEFAULT_SCENARIO } : {};
+  const again = button("Start over", start);
   clear(page);
   page.body.replaceChildren(
     alertBox([
@@ -121,13 +122,18 @@ function show(page, data) {
   clear(page);
   const title = make("p", { class: "place", text: data.title });
   page.body.replaceChildren(title, ...data.blocks.map((each) => reportBlock(page, each)));
-  showLinks(page);
+  if (isOfOneMesh(page.name)) showLinks(page);
+}
+
+// A page of recordings starts from files, and its layout is its own.
+function isOfOneMesh(name) {
+  return document.getElementById("nav-" + name)?.dataset.mesh !== undefined;
 }
 
 function showControls(page, controls) {
   const focused = page.form.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const drawn = controls.flatMap((each) => [
-    labelled(each.label, reportControl(page, each)),
+    each.kind === "files" ? reportControl(page, each) : labelled(each.label, reportControl(page, each)),
     ...(each.kind === "file" ? aboutFile(page, each) : []),
   ]);
   page.form.replaceChildren(

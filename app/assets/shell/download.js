@@ -6,6 +6,7 @@ import { make } from "./dom.js";
 const TYPES = {
   json: "application/json",
   csv: "text/csv",
+  md: "text/markdown",
   svg: "image/svg+xml",
   png: "image/png",
   toml: "text/plain",

@@ -8,7 +8,7 @@ import { showTheme } from "./theme.js";
 // `pages` has for each name its `path`, `fill(frame)` and, where it helps, `askEarly()`, which asks for the
 // page's data while Dash still loads.
 export function startPages(pages) {
-  for (const page of Object.values(pages)) if (page.path === pathOf()) page.askEarly?.();
+  pages[document.documentElement.dataset.page]?.askEarly?.();
   const watch = new MutationObserver(() => {
     const frame = document.getElementById("page");
     if (!frame) return;
@@ -23,7 +23,7 @@ function mount(frame, pages) {
   const links = [...document.querySelectorAll(".nav-link")];
   const link = links.find((each) => pathOf(new URL(each.href).pathname) === pathOf());
   link?.setAttribute("aria-current", "page");
-  frame.dataset.page = link ? link.textContent.toLowerCase() : "";
+  frame.dataset.page = document.documentElement.dataset.page ?? "";
   listenToMenu();
   const fill = pages[frame.dataset.page]?.fill ?? noPage;
   fill(frame);

@@ -241,7 +241,7 @@ def quantize_command(**given: Any) -> Estimate:
     _whole("tp", "GPUs that split each expert.", 1),
     _text("dtype", "bfloat16, fp8, fp8_block, nvfp4, w4a16_mxfp4 or w4a8_mxfp4_mxfp8.", "fp8_block"),
     _text("distribution", "balanced, or power_law_x with its exponent.", "balanced"),
-    _text("kernel", "gated, nongated or min_latency.", "gated"),
+    click.option("--kernel", help="gated, nongated or min_latency; by the sizes if left out."),
 )
 def moe_command(**given: Any) -> Estimate:
     """Time the routed experts on the busiest GPU of an expert-parallel group.

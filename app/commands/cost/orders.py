@@ -30,6 +30,7 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
     """
     from tracer.display import format_bytes, format_seconds
     from tracer.scenario.step import pass_words
+    from tracer.timing.pass_verdict import not_told_apart
     from tracer.traffic.orders import rank_orders
 
     orders = rank_orders(scenario)
@@ -49,5 +50,6 @@ def orders_command(scenario: Scenario, top: int | None, as_json: bool) -> None:
     ]
     print_table(("#", "order", "over IB", "time", "by time", "why"), rows)
     click.echo(f"* the order of the scenario. Per GPU and {pass_words(scenario)}, uniform picks.")
+    click.echo(not_told_apart({entry.order: entry.seconds for entry in orders.ranked}))
     for order, why in orders.refused:
         click.echo(f"refused: {order}: {why}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracer.timing.rates import Profile
     from tracer.timing.report import TimeReport
     from tracer.timing.schedules.overlap import MoeTimes
+    from tracer.trip.clock import LinkRates
 
 
 @click.command("time", cls=TimeCommand)
@@ -26,9 +27,17 @@ if TYPE_CHECKING:
 @click.option("--chunk", type=int, help="Send one prompt through the pipeline in chunks of so many tokens.")
 @click.option(
     "--profile",
-    default="peak",
-    show_default=True,
-    help="Link rates: peak, a fitted profile, or a file of nccl-tests output, which is fitted.",
+    "profiles",
+    multiple=True,
+    default=("peak",),
+    show_default="peak",
+    help="Link rates: peak, a fitted profile, or a file: nccl-tests or DeepEP output or a profiler's trace, "
+    "which is fitted, or a saved profile. Several files: one for each tier.",
+)
+@click.option(
+    "--save-profile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the profile that was fitted as JSON, for --profile.",
 )
 @click.option(
     "--rates",
@@ -37,6 +46,12 @@ if TYPE_CHECKING:
     help="calibrated: measured kernels where there are any; peak: the data sheet's floors.",
 )
 @click.option("--hardware", help="Hardware for FLOPs and memory, when the cluster's states none.")
+@click.option(
+    "--loads",
+    default="balanced",
+    show_default=True,
+    help="Experts' loads: balanced, power_law_x with its exponent, or a file of counts [layers, experts].",
+)
 @click.option(
     "--moe-times",
     metavar="ATTENTION,DISPATCH,SHARED,EXPERTS,COMBINE",
@@ -55,9 +70,11 @@ def time_command(
     tokens: int | None,
     micro_batches: int,
     chunk: int | None,
-    profile: str,
+    profiles: tuple[str, ...],
+    save_profile: Path | None,
     rates: str,
     hardware: str | None,
+    loads: str,
     moe_times: str | None,
     decode: str | None,
     published: bool,
@@ -81,15 +98,19 @@ def time_command(
     """
     from tracer.timing.report import time_report
 
+    chosen = _profile(scenario, profiles)
+    if save_profile is not None:
+        _save(chosen, save_profile)
     report = time_report(
         scenario,
         tokens=tokens,
         micro_batches=micro_batches,
         chunk=chunk,
-        profile=_profile(scenario, profile),
+        profile=chosen,
         hardware=hardware,
         moe_times=None if moe_times is None else _moe_times(moe_times),
         rates=rates,
+        imbalance=_imbalance(scenario, loads, tokens),
     )
     stream = None if decode is None else _stream(scenario, decode, hardware)
     if trace is not None:
@@ -102,16 +123,87 @@ def time_command(
         _print_text(report, published, stream)
 
 
-def _profile(scenario: Scenario, named: str) -> str | Profile:
-    """A profile by name, or fitted to the file of that name."""
-    from tracer.scenario.files import read_text
-    from tracer.timing.own_measurements import nccl_profile
-    from tracer.trip.clock import LinkRates
+def _profile(scenario: Scenario, named: tuple[str, ...]) -> str | Profile:
+    """A profile by name, or fitted to files: each later one keeps the tiers that it did not measure."""
+    from dataclasses import replace
 
-    path = Path(named)
-    if not path.is_file():
-        return named
-    return nccl_profile(path.stem, read_text(path, "--profile"), LinkRates.of(scenario.cluster))
+    from tracer.errors import ConfigError
+    from tracer.trip.clock import LinkRates as Links
+
+    if len(named) == 1 and not Path(named[0]).is_file():
+        return named[0]
+    links, found = Links.of(scenario.cluster), []
+    for each in named:
+        if not Path(each).is_file():
+            raise ConfigError(
+                "--profile", each, "is no file; several profiles are files", "give one name alone"
+            )
+        found.append(_profile_of_file(scenario, Path(each), links))
+        links = found[-1].rates or links
+    last, *before = reversed(found)
+    collectives = tuple(fit for each in found for fit in each.collectives)
+    name = "+".join(dict.fromkeys(each.name for each in found))
+    setting = "; ".join(dict.fromkeys(each.setting for each in found))
+    return replace(last, name=name, setting=setting, collectives=collectives) if before else last
+
+
+def _save(profile: str | Profile, path: Path) -> None:
+    """Write a profile as JSON."""
+    import json
+
+    from app.exports.files import write_whole
+    from tracer.errors import ConfigError
+    from tracer.timing import rates
+
+    if profile == rates.PEAK:
+        rule = "is what the data sheet says, and no measurement"
+        raise ConfigError("--profile", profile, rule, "give --profile a file or a fitted profile to save")
+    found = rates.profile(profile) if isinstance(profile, str) else profile
+    write_whole(path, json.dumps(found.to_dict(), indent=2) + "\n")
+
+
+def _profile_of_file(scenario: Scenario, path: Path, links: LinkRates) -> Profile:
+    """A saved profile, or one fitted to nccl-tests or DeepEP output, or to a profiler's trace."""
+    from tracer.runs.links import run_profile
+    from tracer.runs.reading.files import read_run
+    from tracer.scenario.files import read_text
+    from tracer.timing.own_exchange import deepep_profile, is_deepep_output
+    from tracer.timing.own_measurements import nccl_profile
+    from tracer.timing.rates import read_profile
+
+    if path.suffix in (".gz", ".pickle", ".pkl") or (path.suffix == ".json" and _is_trace(path)):
+        return run_profile(path.name.split(".")[0], read_run([path]), scenario.cluster)
+    text = read_text(path, "--profile")
+    if path.suffix == ".json":
+        return read_profile(text, str(path))
+    fit = deepep_profile if is_deepep_output(text) else nccl_profile
+    return fit(path.stem, text, links)
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether a JSON file is a profiler's trace and not a saved profile, by its first bytes."""
+    with path.open("rb") as file:
+        return b'"method"' not in file.read(1 << 16)
+
+
+def _imbalance(scenario: Scenario, loads: str, tokens: int | None) -> float:
+    """Picks of the busiest GPU by their mean: of a named distribution, or of counts, layer by layer."""
+    from tracer.timing.calibration.experts import BALANCED, expected_busiest_gpu, exponent_of
+    from tracer.timing.pass_time import pass_batch
+
+    if loads == BALANCED:
+        return 1.0
+    if Path(loads).exists():
+        from tracer.batch.counts.files import read_counts
+        from tracer.batch.counts.load_census import load_census
+
+        return float(load_census(scenario, read_counts(Path(loads), scenario)).imbalance.mean())
+    exponent_of(loads, "--loads")
+    model, ep = scenario.model, scenario.mesh.ep
+    group = pass_batch(scenario, tokens).tokens * ep / (scenario.mesh.tp * scenario.mesh.cp)
+    experts, picks = model.need("experts", "spread loads"), model.need("top_k", "spread loads")
+    busiest = expected_busiest_gpu(group, picks, experts - experts % ep, ep, loads)
+    return max(1.0, busiest.rows * ep / (group * picks))
 
 
 def _moe_times(text: str) -> MoeTimes:

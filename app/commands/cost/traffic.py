@@ -55,6 +55,7 @@ def traffic_command(scenario: Scenario, tokens: int | None, contracts: bool, as_
 
 
 def _contracts(scenario: Scenario, as_json: bool) -> None:
+    from tracer.timing.pass_verdict import not_told_apart
     from tracer.traffic.contracts import compare_contracts
 
     compared = compare_contracts(scenario)
@@ -63,3 +64,4 @@ def _contracts(scenario: Scenario, as_json: bool) -> None:
         return
     print_table(compared.headings(), compared.rows())
     click.echo(compared.note)
+    click.echo(not_told_apart({entry.name: entry.seconds for entry in compared.entries}))

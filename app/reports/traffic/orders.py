@@ -10,6 +10,7 @@ from app.reports.traffic.sums import lines_of, sums_of
 from layouts.charts.bars import Series, bars_figure
 from tracer.display import format_bytes, format_seconds
 from tracer.errors import ConfigError
+from tracer.timing.pass_verdict import not_told_apart
 from tracer.traffic.orders import Orders, swapped, with_order
 from tracer.traffic.traffic import CommVolume, comm_volume
 
@@ -62,6 +63,10 @@ def _ratio(one: float, two: float) -> str:
     return f"{two / one:.3g}×" if one else "new"
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def orders_blocks(orders: Orders) -> list[Block]:
     """Every order, least over InfiniBand first; a button lays the mesh out in one."""
     ranked = orders.ranked
@@ -89,5 +94,6 @@ def orders_blocks(orders: Orders) -> list[Block]:
         heading("Every order, ranked by what crosses islands"),
         chart("Bytes a GPU and pass of every order", figure, height=120 + 26 * len(ranked)),
         table("Every order", HEADS, rows, marked=given, actions=uses),
+        note(_sentence(not_told_apart({entry.order: entry.seconds for entry in ranked}))),
         *(note(f"Refused: {order}: {why}") for order, why in orders.refused),
     ]

@@ -5,7 +5,7 @@ wheel.
 """
 
 from tracer.frameworks.accelerate.flags import FLAGS
-from tracer.frameworks.accelerate.mesh import read
+from tracer.frameworks.accelerate.mesh import read, write
 from tracer.frameworks.flags import Dialect
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
@@ -17,4 +17,5 @@ FRAMEWORK = Framework(
     Dialect(underscores=True),
     read,
     others=read_other_flags(__name__),
+    write=write,
 )

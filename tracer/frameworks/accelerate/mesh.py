@@ -9,10 +9,13 @@ from tracer.frameworks.axis_groups import AxisGroups, View, grid
 from tracer.frameworks.common import check_heads, linear, node_notes, sharded_weights
 from tracer.frameworks.notes import Note
 from tracer.frameworks.settings import Reading
+from tracer.scenario.plan import KvExchange, WeightSharding
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
     from tracer.mesh.grid import RankGrid
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 
 def read(request: Request) -> Reading:
@@ -50,6 +53,33 @@ def read(request: Request) -> Reading:
         linear(request.experts, 1, TP, ""),
         tuple(_notes(request, ranks)),
     )
+
+
+def write(mesh: Mesh, plan: Plan) -> list[str]:
+    """Accelerate's flags for a mesh: FSDP's shards and their copies, TP, and CP or Ulysses."""
+    replicate, shard = _written_dp(mesh, plan)
+    sequence = "sp" if plan.kv_exchange is KvExchange.ULYSSES else "cp"
+    words = ["--num-processes", str(mesh.world_size)]
+    if shard * mesh.cp * mesh.tp == 1:
+        return words
+    if sequence == "cp" or mesh.cp == 1:
+        words += ["--use-fsdp"] if shard * mesh.cp > 1 else []
+    sizes = {"dp-replicate": replicate, "dp-shard": shard, "tp": mesh.tp, sequence: mesh.cp}
+    for name, size in sizes.items():
+        words += [f"--parallelism-config-{name}-size", str(size)] if size > 1 else []
+    if mesh.cp > 1 and plan.kv_exchange is KvExchange.RING:
+        words += ["--parallelism-config-cp-comm-strategy", "alltoall"]
+    return words
+
+
+def _written_dp(mesh: Mesh, plan: Plan) -> tuple[int, int]:
+    """(copies, shards) of data parallelism; FSDP shards over CP too; TP and CP need shards."""
+    if plan.weight_shard is WeightSharding.HSDP and plan.weight_shard_size:
+        shard = plan.weight_shard_size // mesh.cp
+        if shard and plan.weight_shard_size % mesh.cp == 0 and mesh.dp % shard == 0:
+            return mesh.dp // shard, shard
+    whole = plan.weight_shard is WeightSharding.NONE and mesh.cp == mesh.tp == 1
+    return (mesh.dp, 1) if whole else (1, mesh.dp)
 
 
 def _groups(ranks: RankGrid) -> dict[str, AxisGroups]:

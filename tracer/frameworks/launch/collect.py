@@ -10,23 +10,37 @@ from typing import Any
 
 from tracer.errors import ConfigError, listed
 from tracer.frameworks.documents import load_documents
-from tracer.frameworks.launch.adapters import adapted, dynamo_trtllm, megatron_swift, slime
 from tracer.frameworks.launch.configs import disaggregated, processes_of
 from tracer.frameworks.launch.expansion import Undecided, Value
 from tracer.frameworks.launch.manifests import Pod, config_map_files, is_manifest, pods_of
+from tracer.frameworks.launch.nothing import nothing_launched
+from tracer.frameworks.launch.pages import CodeBlock
 from tracer.frameworks.launch.programs import Program, overrides, program_of_flags, tool_of_overrides
-from tracer.frameworks.launch.recipes import recipe_model, recipe_note, recipe_of, recipe_settings
 from tracer.frameworks.launch.result import Launch, Process
 from tracer.frameworks.launch.sameness import difference, other_model, shaping_values, ways_of
 from tracer.frameworks.launch.script import ShellCommand, read_script
 from tracer.frameworks.launch.settle import TASK_LAUNCHERS, config_of, in_pods, settled
 from tracer.frameworks.launch.slurm import slurm_options
 from tracer.frameworks.launch.texts import check_rendered
+from tracer.frameworks.launch.tools.adapters import (
+    adapted,
+    dynamo_trtllm,
+    megatron_swift,
+    slime,
+    without_dynamo,
+)
+from tracer.frameworks.launch.tools.recipes import (
+    bridge_flags,
+    recipe_model,
+    recipe_note,
+    recipe_of,
+    recipe_settings,
+    script_recipe,
+)
 from tracer.frameworks.launch.wrappers import Unwrapped, image_program, unwrap
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
-from tracer.frameworks.registry import FRAMEWORKS
-from tracer.frameworks.unread import Unread
+from tracer.frameworks.unread import Unread, read_again
 
 MAX_INSIDE = 6
 MAX_PROCESSES = 128
@@ -56,6 +70,8 @@ class Collector:
     in_pods: list[tuple[list[str], dict[str, Value]]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     inside: int = 0
+    is_page: bool = False
+    refused: list[ConfigError] = field(default_factory=list)
 
     def shell(
         self,
@@ -64,8 +80,8 @@ class Collector:
         counts: Counts,
         arguments: Sequence[str] = (),
         role: str = "",
-    ) -> None:
-        """The commands of a shell text; ``env`` are variables set outside of it."""
+    ) -> Mapping[str, Value]:
+        """The commands of a shell text; ``env`` are variables set outside of it. Gives its variables."""
         if self.inside > MAX_INSIDE:
             raise ConfigError(
                 "flags",
@@ -84,7 +100,39 @@ class Collector:
             )
         for command in script.commands:
             self._shell_command(command, counts.under(header), role)
+            self.files.update(command.files)
         self.inside -= 1
+        return {name: value for name, value in script.variables.items() if name != "@"}
+
+    def page(self, blocks: Sequence[CodeBlock]) -> None:
+        """The code blocks of a page; variables of one reach the next. What is refused is kept apart.
+
+        Raises:
+            ConfigError: what refuses the first block of a launch, where no other is read.
+        """
+        self._say("Markdown")
+        env: Mapping[str, Value] = {}
+        for block in blocks:
+            depth, seen = self.inside, len(self.seen)
+            try:
+                if block.suffix == ".sh":
+                    if "\n" in block.body.strip() or len(blocks) > 1:
+                        self._say("shell script")
+                    else:
+                        self._say("command line")
+                    env = self.shell(block.body, env, Counts())
+                elif block.suffix and block.launches:
+                    self.documents(block.body, block.suffix, "text")
+            except ConfigError as error:
+                self.inside = depth
+                # A block of data that is no configuration (a reply, a schema) launches nothing.
+                if block.launches and (block.suffix == ".sh" or error.field != "text"):
+                    self.refused.append(error)
+            if not block.launches:
+                del self.seen[seen:]
+        self.is_page = True
+        if self.refused and not self.processes:
+            raise self.refused[0]
 
     def _shell_command(self, command: ShellCommand, header: Counts, role: str) -> None:
         variables = dict(command.variables)
@@ -131,7 +179,8 @@ class Collector:
                 else header
             )
             before = len(self.processes)
-            self.shell(text, found.env, shell_header, found.arguments, role)
+            self.files.update(files)
+            self.shell(read_again(text), found.env, shell_header, found.arguments, role)
             self._under_tasks(before, found)
             return
         program = found.program or image
@@ -219,6 +268,8 @@ class Collector:
             return None if self.hint is None else Program(self.hint)
         if recipe_settings(recipe_of(found.name, words)):
             return Program("megatron", "nemo")
+        if script_recipe(found.name) and program_of_flags(words) is None:
+            return Program("megatron", "nemo")
         tool = tool_of_overrides(words)
         if tool is not None and self.hint in (None, tool.framework, "vllm", "sglang"):
             return tool
@@ -235,10 +286,13 @@ class Collector:
             process = megatron_swift(process)
         elif process.adapter in ("verl", "nemo", "nemo-rl"):
             self._say({"verl": "verl", "nemo": "NeMo overrides", "nemo-rl": "NeMo-RL"}[process.adapter])
-            values: Mapping[str, object] = {**recipe_settings(process.model), **overrides(process.words)}
+            values: Mapping[str, object] = {
+                **recipe_settings(process.model, process.words),
+                **_hydra_name(process.words), **bridge_flags(process.words), **overrides(process.words),
+            }  # fmt: skip
             counts = process.counts if process.launcher else Counts()
             found = adapted(process.adapter, values, counts, process.env)
-            notes = _recipe_notes(process.words) if process.adapter == "nemo" else ()
+            notes = _recipe_notes(process.words, process.model) if process.adapter == "nemo" else ()
             model = recipe_model(process.model) or process.model
             self.processes += [
                 replace(one, notes=(*one.notes, *notes), model=one.model or model) for one in found
@@ -267,7 +321,8 @@ class Collector:
             other = next((file for file in files if not file.endswith("base.yml")), "")
             tables = {**(process.tables or {}), **values} or None
             process = replace(process, tables=tables, config=other)
-        self.processes.append(settled(process))
+        process = settled(process)
+        self.processes.append(without_dynamo(process) if process.adapter == "dynamo" else process)
 
     def documents(self, text: str, suffix: str, name: str) -> None:
         """A configuration file: manifests, or the settings of one framework."""
@@ -354,8 +409,10 @@ class Collector:
         if self.hint is not None:
             self._only_hinted()
         if not self.processes:
-            raise self._nothing()
-        return Launch(tuple(self.given), tuple(self.processes), tuple(self.seen))
+            raise nothing_launched(self.given, self.seen, self.clients, self.typed, self.is_page)
+        return Launch(
+            tuple(self.given), tuple(self.processes), tuple(self.seen), self.is_page, tuple(self.refused)
+        )
 
     def _only_hinted(self) -> None:
         fits = [process for process in self.processes if _fits(process, self.hint)]
@@ -369,41 +426,28 @@ class Collector:
             )
         self.processes = fits
 
-    def _nothing(self) -> ConfigError:
-        known = f"known: {', '.join(FRAMEWORKS)}"
-        what = " and ".join(self.given) or "text"
-        if self.clients:
-            return ConfigError(
-                "line", self.clients[0], "is a client or a benchmark of a running server, not a launch",
-                "give the line that starts the server",
-            )  # fmt: skip
-        seen = [name for name in dict.fromkeys(self.seen) if name]
-        if seen:
-            return ConfigError(
-                "line",
-                ", ".join(seen[:6]),
-                f"does not say which framework it starts (read as {what}; none of its commands launches one)",
-                f"name it: tokentrip from FRAMEWORK -- FLAGS; {known}",
-            )
-        return ConfigError(
-            "line",
-            self.typed.strip(),
-            f"does not say which framework it starts (read as {what})",
-            "begin it with the framework's name, such as 'vllm -tp 8'",
-        )
 
-
-def _recipe_notes(words: Sequence[str]) -> tuple[Note, ...]:
-    """A remark about a recipe or a Hydra file that gives what the overrides do not."""
+def _recipe_notes(words: Sequence[str], recipe: str) -> tuple[Note, ...]:
+    """A remark about a recipe or a file that gives what the overrides do not."""
+    if recipe_settings(recipe, words):
+        return (recipe_note(recipe, words),)
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         value = value if equals else "".join(words[place + 1 : place + 2])
-        if name in ("--recipe", "--factory") and recipe_settings(value):
-            return (recipe_note(value),)
         if name in ("--recipe", "--factory", "--config-name", "--config-path", "--config-file", "--config"):
             message = f"{name} {value} names settings beside the overrides, which may set sizes too; not read"
             return (Note("config_file_not_read", message, "give every size as an override"),)
-    return ()
+    message = "the script's own configuration may set sizes that these overrides do not; it was not opened"
+    return (Note("config_file_not_read", message, "give every size as an override"),)
+
+
+def _hydra_name(words: Sequence[str]) -> dict[str, str]:
+    """The configuration that ``--config-name`` or ``--config`` names, whose settings are not here."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--config-name", "--config"):
+            return {"config_name": value if equals else "".join(words[place + 1 : place + 2])}
+    return {}
 
 
 def _undecided_model(words: Sequence[str]) -> Unread:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tracer.errors import ConfigError, listed
 from tracer.frameworks.config_files import known_keys, leaves
-from tracer.frameworks.launch.adapters import adapted
+from tracer.frameworks.flags import Flag
+from tracer.frameworks.launch.interpolation import resolved
 from tracer.frameworks.launch.result import Process
+from tracer.frameworks.launch.tools.adapters import adapted
+from tracer.frameworks.launch.tools.other_tools import check_tool
 from tracer.frameworks.launchers import Counts
+from tracer.frameworks.notes import Note
 from tracer.frameworks.parsing import FlagTable
 from tracer.frameworks.registry import FRAMEWORKS, framework
 
@@ -29,6 +34,11 @@ _MARKS = {
 """Keys, or their beginnings, that a framework's files have and others' have not."""
 
 
+MIN_UNKNOWN = 6
+_PLAIN_NAMED = ("vllm", "sglang", "tensorrt-llm", "accelerate", "megatron")
+"""Frameworks whose keys are plain words that other tools' files have too (``tensor_parallel_size``)."""
+
+
 def processes_of(tables: Mapping[str, object], hint: str | None, name: str) -> tuple[str, list[Process]]:
     """What a configuration is, and the processes it describes; ``hint`` is a framework the caller names.
 
@@ -37,20 +47,39 @@ def processes_of(tables: Mapping[str, object], hint: str | None, name: str) -> t
     """
     if "context_servers" in tables or "generation_servers" in tables:
         return "trtllm-serve disaggregated file", disaggregated(tables)
+    workers = tables.get("worker_config")
+    if isinstance(workers, dict) and {"ctx", "gen"} & workers.keys():
+        return "TensorRT-LLM benchmark configuration", _benchmark_pools(tables, workers)
     arguments = tables.get("MODEL_ARGS")
     if isinstance(arguments, dict):
         return "Megatron test configuration", [_megatron_test(tables, arguments)]
-    keys = [key for key, _ in leaves(tables, "", set())]
-    flat = dict(leaves(tables, "", set()))
+    flat = resolved(dict(leaves(tables, "", set())))
+    keys = list(flat)
     adapter = _adapter(keys)
     if adapter is not None and hint in (None, "megatron", "vllm", "sglang", "accelerate"):
-        return f"{adapter} configuration", adapted(adapter, flat, Counts(), {})
-    found = hint or _framework(keys, name)
+        notes = _defaults_note(tables)
+        found = adapted(adapter, flat, Counts(), {})
+        return f"{adapter} configuration", [replace(one, notes=(*one.notes, *notes)) for one in found]
+    if hint is None:
+        check_tool(keys, tables, name)
+    known = hint or _framework(keys, name)
     counts = Counts()
-    if found == "accelerate":
+    if known == "accelerate":
         counts = Counts(nodes=_count(tables, "num_machines"), tasks=_count(tables, "num_processes"))
-    title = framework(found).title
-    return f"{title} configuration", [Process(found, tables=tables, counts=counts, from_file=True)]
+        if str(tables.get("distributed_type")).upper() in ("NO", "FALSE"):
+            counts = Counts(nodes=1, tasks=1)  # accelerate's simple_launcher starts one process
+    title = framework(known).title
+    return f"{title} configuration", [Process(known, tables=tables, counts=counts, from_file=True)]
+
+
+def _defaults_note(tables: Mapping[str, object]) -> tuple[Note, ...]:
+    """A remark about the configuration below this one, which sets what this one does not."""
+    below = tables.get("defaults")
+    if not isinstance(below, str | list) or not below:
+        return ()
+    shown = below if isinstance(below, str) else ", ".join(map(str, below[:4]))
+    message = f"defaults: {shown[:120]} sets what this file does not; it was not opened"
+    return (Note("config_file_not_read", message, "give every size here, or the two files as one"),)
 
 
 def _count(tables: Mapping[str, object], key: str) -> int | None:
@@ -78,8 +107,7 @@ def _framework(keys: list[str], name: str) -> str:
             3 for mark in marks.split() if any(key == mark or key.startswith(mark) for key in keys)
         )
     for known in FRAMEWORKS:
-        loaded = framework(known)
-        table = known_keys(FlagTable(loaded.flags, loaded.dialect, loaded.others.names))
+        table = _keys_of(known)
         shaping = {key for key, flag in table.items() if flag.shapes and flag.dest != "config_file"}
         scores[known] = scores.get(known, 0) + len(shaping & {key.replace("-", "_") for key in keys})
     best = max(scores.values(), default=0)
@@ -99,7 +127,35 @@ def _framework(keys: list[str], name: str) -> str:
             f"are read by {listed(first)}",
             f"name one: tokentrip from {first[0]} FILE",
         )
+    _check_own(first[0], keys, name)
     return first[0]
+
+
+def _keys_of(known: str) -> dict[str, Flag]:
+    """The keys that a framework's files may have, of those that are flags of its table."""
+    loaded = framework(known)
+    return known_keys(FlagTable(loaded.flags, loaded.dialect, loaded.others.names))
+
+
+def _check_own(found: str, keys: list[str], name: str) -> None:
+    """Refuse a file of which most keys are none of the framework's: another tool's, with some alike."""
+    if found not in _PLAIN_NAMED:
+        return
+    others = framework(found).others
+    table = _keys_of(found)
+    unknown = [
+        key
+        for key in keys
+        if key.replace("-", "_") not in table and not others.passes_over(key) and not others.lacks(key)
+    ]
+    if len(unknown) >= MIN_UNKNOWN and 2 * len(unknown) > len(keys):
+        raise ConfigError(
+            name,
+            f"keys {', '.join(unknown[:6])}",
+            f"are {len(unknown)} of {len(keys)} that {framework(found).title} has not, though others are "
+            "spelled as its own: this is another tool's file",
+            f"name the framework if it is one: tokentrip from {found} FILE",
+        )
 
 
 def disaggregated(tables: Mapping[str, object]) -> list[Process]:
@@ -123,6 +179,24 @@ def disaggregated(tables: Mapping[str, object]) -> list[Process]:
                     adapter="disaggregated",
                 )
             )
+    return found
+
+
+def _benchmark_pools(tables: Mapping[str, object], workers: Mapping[str, object]) -> list[Process]:
+    """The pools of TensorRT-LLM's Slurm benchmarks: ``worker_config.ctx`` and ``worker_config.gen``."""
+    hardware = tables.get("hardware")
+    per_node = _count(hardware, "gpus_per_node") if isinstance(hardware, dict) else None
+    found = []
+    for key, role in (("ctx", "prefill"), ("gen", "decode")):
+        own = workers.get(key)
+        if isinstance(own, dict):
+            counts = Counts(gpus_per_node=per_node)
+            settings = {str(name): value for name, value in own.items()}
+            experts = settings.get("moe_config")
+            if isinstance(experts, dict) and experts.get("load_balancer") in ({"num_slots": 0}, None):
+                # The benchmark leaves a balancer of no slots out.
+                settings["moe_config"] = {name: experts[name] for name in experts if name != "load_balancer"}
+            found.append(Process("tensorrt-llm", (), {}, counts, role=role, tables=settings, from_file=True))
     return found
 
 

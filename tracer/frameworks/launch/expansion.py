@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from tracer.errors import ConfigError
 from tracer.frameworks.launch.arithmetic import NotReadError, evaluate, names_in
 from tracer.frameworks.launch.words import Piece, PieceKind, Word, pieces_of
-from tracer.frameworks.unread import Unread
+from tracer.frameworks.unread import Unread, read_again
 
 MAX_DEPTH = 12
 MAX_FIELD = 200_000
@@ -36,6 +36,7 @@ class Undecided(Unread):
         made = str.__new__(cls, typed)
         made.missing = missing
         made.fields = ()
+        made.text = ""
         made.options = options
         return made
 
@@ -75,6 +76,21 @@ def _one_field(parts: list[str]) -> str:
     if not unread:
         return typed
     return Unread(typed, tuple(dict.fromkeys(name for part in unread for name in part.missing)))
+
+
+def _with_options(typed: str, parts: Sequence[str]) -> Undecided | None:
+    """Known text around one word that a branch decides: undecided too, each way whole; None for any other."""
+    unread = [part for part in parts if isinstance(part, Unread)]
+    found = unread[0] if len(unread) == 1 else None
+    if not isinstance(found, Undecided) or not found.options:
+        return None
+    ways = []
+    for option in found.options:
+        whole = "".join("".join(option) if part is found else part for part in parts)
+        if len(option) > 1 or len(whole.split()) > 1 or any(isinstance(word, Unread) for word in option):
+            return None
+        ways.append((whole,))
+    return Undecided(typed, found.missing, tuple(ways))
 
 
 Value = str | tuple[str, ...]
@@ -120,7 +136,11 @@ class Expander:
                     done.append(current or "")
                     current = None
         if unread:
-            return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)))]
+            decided = _with_options(word.typed, [self.text_of(piece) for piece in word.pieces])
+            if decided is not None:
+                return [decided]
+            whole_text = read_again(self.joined(word.pieces, word.typed))
+            return [Unread(word.typed, tuple(dict.fromkeys(name for name in unread if name)), (), whole_text)]
         return _bounded([*done, *([] if current is None else [current])])
 
     def text(self, word: Word) -> str:
@@ -137,8 +157,12 @@ class Expander:
             return _bounded(["".join(parts)])[0]
         if len(parts) == 1:
             return parts[0]
+        decided = _with_options(typed, parts)
+        if decided is not None:
+            return decided
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
-        return Unread(typed, missing, split_fields(parts))
+        text = _bounded(["".join(map(read_again, parts))])[0]
+        return Unread(typed, missing, tuple(_bounded(list(split_fields(parts)))), text)
 
     def text_of(self, piece: Piece) -> str:
         """One piece as text."""
@@ -242,7 +266,8 @@ class Expander:
             return arguments[place - 1] if isinstance(arguments, tuple) and place <= len(arguments) else None
         value = self.look_up(name)
         if isinstance(value, Unread) and not isinstance(value, Undecided):
-            return Unread(f"${name}", (name,), value.fields)  # the name nearest to the launch is asked for
+            # The name nearest to the launch is asked for.
+            return Unread(f"${name}", (name,), value.fields, value.text)
         if isinstance(value, tuple):
             if index in ("@", "*"):
                 return value

@@ -78,6 +78,9 @@ def is_manifest(document: object) -> str:
         isinstance(document.get(key), dict) and "containers" in document[key] for key in ("decode", "prefill")
     ):
         return "llm-d values"
+    image = document.get("image")
+    if isinstance(image, dict) and {"command", "args"} & image.keys():
+        return "Helm-like values"
     if _has_key(document, {"containers", "mainContainer", "vllmConfig", "llm_configs", "serveConfigV2"}):
         return "Helm-like values" if not _has_key(document, {"llm_configs"}) else "Ray Serve LLM config"
     return ""
@@ -238,8 +241,12 @@ def _environment(table: object) -> dict[str, str]:
 
 def _pod(node: Mapping[str, object], context: _Context, key: str) -> Pod | None:
     """A container, when this mapping is one."""
-    image = node.get("image")
-    image = image if isinstance(image, str) else ""
+    given = node.get("image")
+    image = given if isinstance(given, str) else ""
+    if isinstance(given, dict) and {"command", "args"} & given.keys():
+        # Values of a chart: the container's words stand beside its repository.
+        node = {**node, **{word: given[word] for word in ("command", "args") if word in given}}
+        image = str(given.get("repository") or "image")
     named = "modelCommand" in node or "modelFormat" in node
     is_container = "name" in node or key == "mainContainer"
     if not (image or named or (is_container and ("command" in node or "args" in node))):

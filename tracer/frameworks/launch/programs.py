@@ -53,7 +53,11 @@ _MODULES = (
     ("accelerate.commands.launch", Program("accelerate")),
 )
 _SCRIPTS = (
-    (r"pretrain_\w+\.py", Program("megatron")),
+    (
+        r"pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm|mimo|ict|retro|realm|ul2|multimodal|vision_\w+)(?:_\w+)?\.py",
+        Program("megatron"),
+    ),
+    (r"run_recipe\.py", Program("megatron", "nemo")),
     (r"train_rl\.py", Program("megatron")),
     (r"run_train\.sh", Program("torchtitan", "run_train.sh")),
     (r"run_train\.py", Program("nanotron")),

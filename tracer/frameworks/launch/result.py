@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tracer.errors import ConfigError
 from tracer.frameworks.launchers import Counts
 from tracer.frameworks.notes import Note
 
@@ -38,12 +39,15 @@ class Process:
 class Launch:
     """Everything read from one paste.
 
-    ``given`` says what it was, in the order found (``"shell script"``, ``"srun"``, ``"bash -c"``).
+    ``given`` says what it was, in the order found (``"shell script"``, ``"srun"``, ``"bash -c"``). On a
+    ``page`` of prose the launches are alternatives: one that is ``refused`` leaves the others to be read.
     """
 
     given: tuple[str, ...]
     processes: tuple[Process, ...]
     seen: tuple[str, ...] = ()
+    page: bool = False
+    refused: tuple[ConfigError, ...] = ()
 
     @property
     def frameworks(self) -> tuple[str, ...]:

@@ -208,7 +208,7 @@ class _Reader:
             values = [text for word in node.words for text in self.expander.fields(word)]
         if values is None or any(isinstance(value, Unread) for value in values) or len(values) > MAX_ROUNDS:
             if node.name:
-                self.variables[node.name] = Unread(f"${node.name}", (node.name,))
+                self.variables[node.name] = _one_of(node.name, values or [])
             return self.node(node.body)
         for value in values:
             self.variables[node.name] = value
@@ -273,6 +273,8 @@ class _Reader:
             return True
         if name in ("true", ":", "printf", "cd", "set", "wait", "sleep", "pip", "mkdir"):
             return True
+        if name in ("break", "continue"):
+            return None
         if name == "false":
             return False
         if name in ("read", "mapfile", "readarray", "unset", "getopts", "source", ".", "let", "shift"):
@@ -381,6 +383,21 @@ class _Reader:
                 return
             value = _appended(name, old_value if isinstance(old_value, str) else "", value)
         self.variables[name] = value
+
+
+def _one_of(name: str, values: list[str]) -> str:
+    """The variable of a loop over words that are not all known: one of them where each can be told."""
+    ways: list[tuple[str, ...]] = []
+    for value in values:
+        if isinstance(value, Undecided):
+            ways += [(word,) for option in value.options for word in option]
+        elif isinstance(value, Unread):
+            return Unread(f"${name}", (name,))
+        else:
+            ways.append((value,))
+    if not ways or len(ways) > MAX_ROUNDS or any(isinstance(way[0], Unread) for way in ways):
+        return Unread(f"${name}", (name,))
+    return Undecided(f"${name}", (name,), tuple(dict.fromkeys(ways)))
 
 
 def _appended(name: str, old: str, more: str) -> str:

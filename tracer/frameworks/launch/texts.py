@@ -13,24 +13,12 @@ CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _KEY = re.compile(r"[\w.\"'/-]+\s*:(?:\s|$)")
 
 
-def code_of(text: str, filename: str | None) -> tuple[str, bool]:
-    """The code blocks of a Markdown page alone, when the text has any; prose is no shell."""
-    blocks: list[tuple[str, list[str]]] = []
-    outside, inside = False, False
-    for line in text.splitlines():
-        mark = line.strip()
-        if mark.startswith("```"):
-            inside = not inside
-            if inside:
-                blocks.append((mark[3:].strip(), []))
-        elif inside:
-            blocks[-1][1].append(line)
-        else:
-            outside = outside or bool(mark)
-    if not blocks or (filename is None and not outside and len(blocks) == 1):
-        return ("\n".join(blocks[0][1]), False) if blocks else (text, False)
-    shell = [body for kind, body in blocks if kind in ("", "bash", "sh", "shell", "console", "zsh")]
-    return "\n".join(line for body in shell or [body for _, body in blocks] for line in body), True
+def unit_commands(text: str) -> str:
+    """The commands of a systemd unit, as shell lines; empty for any other text."""
+    if not re.search(r"(?m)^\s*\[(?:Unit|Service)\]\s*$", text) or "ExecStart=" not in text:
+        return ""
+    joined = re.sub(r"\\\s*\n\s*", " ", text)
+    return "\n".join(re.findall(r"(?m)^\s*ExecStart=[-@:+!]*(.+)$", joined))
 
 
 def check_text(text: str, filename: str | None) -> None:
@@ -63,11 +51,16 @@ def kind_of(text: str, filename: str | None) -> str:
     if suffix in SHELL_SUFFIXES:
         return ".sh"
     if suffix in (".py", ".ipynb") or re.search(r"(?m)\A\s*(?:import|from) \w[\w.]*(?: import .+)?$", text):
+        recipe = re.search(r"\b(\w{1,60})\.pretrain_recipe\(", text)
+        fix = "give the line that launches it, or its flags: tokentrip from FRAMEWORK -- ..."
+        if recipe is not None:
+            called = f"{recipe.group(1)}(num_nodes=N)"
+            fix = f"give its recipe: tokentrip from -- nemo llm pretrain --factory '{called}'"
         raise ConfigError(
             filename or "text",
             text.strip().splitlines()[0] if text.strip() else "",
             "is Python, which is not read: its values are known when it runs",
-            "give the line that launches it, or its flags: tokentrip from FRAMEWORK -- ...",
+            fix,
         )
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     first = lines[0].strip() if lines else ""

@@ -6,7 +6,7 @@ JAX's ``create_hybrid_device_mesh`` as it lays out devices that are no TPUs: row
 
 from tracer.frameworks.flags import Dialect
 from tracer.frameworks.maxtext.flags import FLAGS
-from tracer.frameworks.maxtext.mesh import read
+from tracer.frameworks.maxtext.mesh import read, write
 from tracer.frameworks.other_flags import read_other_flags
 from tracer.frameworks.settings import Framework
 
@@ -17,4 +17,5 @@ FRAMEWORK = Framework(
     Dialect(underscores=True),
     read,
     others=read_other_flags(__name__),
+    write=write,
 )

@@ -15,6 +15,8 @@ from tracer.mesh.grid import RankGrid
 
 if TYPE_CHECKING:
     from tracer.frameworks.settings import Request
+    from tracer.mesh.mesh import Mesh
+    from tracer.scenario.plan import Plan
 
 _TENSOR = ("tensor_sequence", "tensor", "autoregressive")
 _CONTEXT = ("context_autoregressive", "context_usp_ulysses", "context")
@@ -54,6 +56,15 @@ def read(request: Request) -> Reading:
         linear(experts, ep, _EP, "num_experts ({experts}) must be divisible by the expert axis ({ep})"),
         tuple(_notes(request, ranks, expert["ep"])),
     )
+
+
+def write(mesh: Mesh, _: Plan) -> list[str]:
+    """MaxText's keys for a mesh inside one slice: data parallelism is fsdp, and EP carries a part of it."""
+    ep = mesh.ep if mesh.dp % mesh.ep == 0 else 1
+    sizes = {
+        "pipeline": mesh.stages, "fsdp": mesh.dp // ep, "context": mesh.cp, "tensor": mesh.tp, "expert": ep,
+    }  # fmt: skip
+    return [f"ici_{axis}_parallelism={size}" for axis, size in sizes.items()]
 
 
 def _sizes(request: Request) -> tuple[dict[str, int], dict[str, int]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tracer.errors import ConfigError
 from tracer.timing.calibration.fit import calibration
-from tracer.timing.calibration.systems import known_hardware, nearness, reach_of
+from tracer.timing.calibration.systems import between, known_hardware, nearness, reach_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tracer.mesh.hardware import Hardware
     from tracer.timing.calibration.fit import Call
@@ -57,28 +57,35 @@ class Estimate:
         }
 
 
-def answer(gpu: Hardware, call: Call) -> Estimate:
-    """The call by the fit of the GPU itself, or of the nearest one that has the variant.
+def answer(gpu: Hardware, ask: Callable[[Hardware], Call]) -> Estimate:
+    """The call that ``ask`` describes, by the fit of the GPU itself, or of the nearest that has the variant.
+
+    A transfer follows the data sheet's rates by the power that the kind was seen to follow them
+    (:attr:`~tracer.timing.calibration.fit.Calibration.follows`): kernels written for one GPU reach less
+    of a faster one.
 
     Raises:
         ConfigError: for a variant that was measured nowhere.
     """
+    call = ask(gpu)
     known, work = calibration(call.kind), call.work(*call.sizes)
     for distance, system in nearness(gpu):
         fit = known.fits.get((system, work.variant))
         if fit is None:
             continue
-        floor, outside = work.floor_seconds, fit.outside(work)
+        floor, outside, seconds = work.floor_seconds, fit.outside(work), 0.0
         source = f"measured fit {known_hardware(system).name}, {known.versions[system]}"
         error, spread = fit.error, fit.error_p90
         if distance:
             source = f"transfer to {gpu.name} by data sheet from {source}"
             error, spread = known.transfers.get(reach_of(distance), (None, None))
+            seconds = ask(between(known_hardware(system), gpu, known.follows)).seconds(fit)
             if gpu.name.startswith(OTHER_MAKES):
                 source, error, spread = f"{source}, whose maker's kernels are others", None, None
         if outside:
             source, error, spread = f"{source}, beyond the measured sizes", None, None
-        return Estimate(call.seconds(fit), source, error, floor, spread)
+        seconds = max(seconds, floor) if distance else call.seconds(fit)
+        return Estimate(seconds, source, error, floor, spread)
     raise ConfigError(call.kind, work.variant, "was not measured on any system", "choose another format")
 
 

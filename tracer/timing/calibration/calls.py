@@ -21,6 +21,7 @@ from tracer.timing.calibration.network import (
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
+    from tracer.timing.calibration.experts import Loads
     from tracer.timing.calibration.formats import KernelDtype
 
 
@@ -161,7 +162,7 @@ def moe_call(
     top_k: int,
     ep: int,
     dtype: KernelDtype,
-    distribution: str,
+    distribution: str | Loads,
     kernel: str,
     matrices: int,
 ) -> Call:

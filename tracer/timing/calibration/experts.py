@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import exp, log2, sqrt
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ class BusiestGpu:
     largest: float
 
 
-def exponent_of(distribution: str) -> float | None:
+def exponent_of(distribution: str, field: str = "moe.distribution") -> float | None:
     """The exponent of ``power_law_x``; None for ``balanced``.
 
     >>> exponent_of("power_law_1.2"), exponent_of("balanced")
@@ -44,18 +45,38 @@ def exponent_of(distribution: str) -> float | None:
     except (ValueError, AttributeError):
         exponent = -1.0
     if not 0 < exponent <= MAX_EXPONENT:
-        raise ConfigError("moe.distribution", distribution, rule, "try power_law_1.2")
+        raise ConfigError(field, distribution, rule, "try power_law_1.2")
     return exponent
 
 
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Picks of every expert slot, in the order of the GPUs that hold them, as a census counts them."""
+
+    picks: tuple[float, ...]
+
+    def busiest(self, tokens: float, top_k: int, ep: int) -> BusiestGpu:
+        """The busiest GPU where ``tokens`` spread as the counted picks did."""
+        scale, held = tokens * top_k / sum(self.picks), len(self.picks) // ep
+        groups = [self.picks[at * held : (at + 1) * held] for at in range(ep)]
+        group = max(groups, key=sum)
+        rows = max(1.0, scale * sum(group))
+        hit = sum(1 - exp(-scale * picks) for picks in group)
+        return BusiestGpu(rows, min(max(1.0, hit), rows), scale * max(group))
+
+
 @lru_cache(maxsize=4096)
-def expected_busiest_gpu(tokens: float, top_k: int, experts: int, ep: int, distribution: str) -> BusiestGpu:
+def expected_busiest_gpu(
+    tokens: float, top_k: int, experts: int, ep: int, distribution: str | Loads
+) -> BusiestGpu:
     """Loads of the busiest of ``ep`` GPUs for ``tokens`` of the whole group.
 
     A power law draws the loads of experts from a density x^-a between 1 and 0.8 of the tokens (as the
     measured tables do); here each expert takes one of the equally likely quantiles, so that the answer
     is always the same. An expert never takes a token twice.
     """
+    if isinstance(distribution, Loads):
+        return distribution.busiest(tokens, top_k, ep)
     held, picks, exponent = experts // ep, tokens * top_k, exponent_of(distribution)
     if exponent is None:
         hit = held if picks >= experts else min(float(held), max(1.0, picks / ep))
@@ -96,6 +117,26 @@ def _power_law(tokens: float, picks: float, experts: int, exponent: float) -> li
     return loads
 
 
+def _skew(
+    load: BusiestGpu, tokens: float, top_k: int, experts: int, ep: int, distribution: str | Loads
+) -> float:
+    """Place among the measured distributions: 0 balanced, 1 for power_law_1.01, 2 for power_law_1.2.
+
+    Counted loads lie where the busiest GPU's rows lie between those of the three.
+    """
+    if not isinstance(distribution, Loads):
+        exponent = exponent_of(distribution)
+        return 0.0 if exponent is None else 1.0 + max(-1.0, (exponent - 1.01) / 0.19)
+    steps = [
+        expected_busiest_gpu(tokens, top_k, experts, ep, name).rows
+        for name in (BALANCED, "power_law_1.01", "power_law_1.2")
+    ]
+    for place, (low, high) in enumerate(pairwise(steps)):
+        if load.rows < high:
+            return place + max(0.0, (load.rows - low) / (high - low))
+    return 2.0
+
+
 def moe_work(
     hardware: Hardware,
     tokens: float,
@@ -105,7 +146,7 @@ def moe_work(
     top_k: int,
     ep: int,
     dtype: KernelDtype,
-    distribution: str,
+    distribution: str | Loads,
     kernel: str,
     matrices: int = 3,
 ) -> OpWork:
@@ -131,7 +172,6 @@ def moe_work(
         experts * NANOSECOND,
         load.largest * hidden * 1e-12,
     )
-    exponent = exponent_of(distribution)
     place = {
         "t": log2(tokens),
         "x": log2(load.rows / load.hit_experts),
@@ -141,6 +181,6 @@ def moe_work(
         "i": log2(expert_hidden),
         "h": log2(hidden),
         "e": log2(experts),
-        "skew": 0.0 if exponent is None else 1.0 + max(-1.0, (exponent - 1.01) / 0.19),
+        "skew": _skew(load, tokens, top_k, experts, ep, distribution),
     }
     return OpWork(f"{dtype}/{kernel}", limits, place, max(arithmetic, read))

@@ -141,13 +141,15 @@ class Calibration:
     """Everything fitted for one kind of call: fits by (system, variant) and what they come from.
 
     ``transfers`` are the median and ninetieth percentile of relative errors when a measured system was
-    answered by the others, by how far apart their data sheets are.
+    answered by the others, by how far apart their data sheets are; ``follows`` is the power by which times
+    then follow the data sheet's rates.
     """
 
     kind: str
     fits: Mapping[tuple[str, str], Fit]
     versions: Mapping[str, str]
     transfers: Mapping[str, tuple[float, float]]
+    follows: float = 1.0
 
 
 @cache
@@ -173,7 +175,7 @@ def read_calibration(stored: Mapping[str, Any]) -> Calibration:
         for entry in stored["fits"]
     }
     transfers = {reach: (each["error"], each["error_p90"]) for reach, each in stored["transfer"].items()}
-    return Calibration(stored["kind"], fits, stored["versions"], transfers)
+    return Calibration(stored["kind"], fits, stored["versions"], transfers, stored.get("follows", 1.0))
 
 
 def _correction(stored: Mapping[str, Any]) -> Correction:

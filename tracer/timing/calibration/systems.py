@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import log
 
@@ -12,6 +13,7 @@ NEAR, FAR = "near", "far"
 FAR_FROM = 0.7
 """Distance above which a transfer counts as far: H100 to H200 is 0.13, H200 to B200 is 2.1."""
 _SHEET = ("bf16_flops", "fp8_flops", "hbm_bytes_per_s", "nvlink_bytes_per_s")
+_RATES = (*_SHEET, "fp4_flops", "ib_bytes_per_s")
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +39,19 @@ def nearness(hardware: Hardware) -> tuple[tuple[float, str], ...]:
 def _distance(one: Hardware, other: Hardware) -> float:
     pairs = ((getattr(one, rate), getattr(other, rate)) for rate in _SHEET)
     return sum(log(mine / its) ** 2 for mine, its in pairs if mine and its)
+
+
+def between(measured: Hardware, asked: Hardware, follows: float) -> Hardware:
+    """The asked GPU as kernels of the measured one know it: every rate by (asked / measured)^follows.
+
+    Rates that the measured one lacks stay as asked. With 1 it is the asked GPU, with 0 the measured one.
+    """
+    rates = {
+        rate: its * (mine / its) ** follows
+        for rate in _RATES
+        if (mine := getattr(asked, rate)) and (its := getattr(measured, rate))
+    }
+    return asked if follows == 1 else replace(asked, **rates)
 
 
 def reach_of(distance: float) -> str:

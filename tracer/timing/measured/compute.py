@@ -86,7 +86,12 @@ class Slice:
 
 
 def measured_work(
-    scenario: Scenario, batch: TimedBatch, parts: int, hardware: Hardware, work: LayerWork
+    scenario: Scenario,
+    batch: TimedBatch,
+    parts: int,
+    hardware: Hardware,
+    work: LayerWork,
+    imbalance: float = 1.0,
 ) -> MeasuredWork:
     """The layer's operators of :func:`~tracer.timing.layer_work.layer_work`, by measured calls.
 
@@ -109,7 +114,7 @@ def measured_work(
             work.shared,
             unstated,
         ),
-        _experts(scenario, rows, hardware, work.experts),
+        _experts(scenario, rows, hardware, work.experts, imbalance),
         _ffns(model, WeightPart.DENSE, own, split, hardware, work.dense, unstated),
         _head(scenario, batch, parts, hardware),
     )
@@ -247,16 +252,18 @@ def _ffns(
     return LayerTime(tuple(at_best(each, gpu, gemms) for each in operators))
 
 
-def _experts(scenario: Scenario, rows: float, gpu: Hardware, operators: tuple[Operator, ...]) -> LayerTime:
+def _experts(
+    scenario: Scenario, rows: float, gpu: Hardware, operators: tuple[Operator, ...], imbalance: float
+) -> LayerTime:
 
     def asked() -> Estimate:
-        return _expert_call(scenario, rows, gpu)
+        return _expert_call(scenario, rows, gpu, imbalance)
 
     return LayerTime(tuple(at_best(each, gpu, asked) for each in operators))
 
 
-def _expert_call(scenario: Scenario, rows: float, gpu: Hardware) -> Estimate:
-    """The routed experts of one GPU, loads even.
+def _expert_call(scenario: Scenario, rows: float, gpu: Hardware, imbalance: float) -> Estimate:
+    """The routed experts of the busiest GPU, which has ``imbalance`` times the mean of the picks.
 
     After a dispatch a GPU sees only the rows it was picked for: its experts alone, a row a pick. Where all
     rows are gathered, or experts are all at hand, the call is the group's.
@@ -273,10 +280,27 @@ def _expert_call(scenario: Scenario, rows: float, gpu: Hardware) -> Estimate:
     held = ceil(total / ep)
     kernel = "gated" if is_gated(model, WeightPart.SHARED) else "nongated"
     if contract is Contract.EP and ep > 1:
-        pairs = count_rows(group * picks / ep)
+        pairs = count_rows(group * picks / ep * imbalance)
         return estimate.moe(gpu, pairs, hidden, width, held, 1, 1, dtype, "balanced", tp, kernel)
-    rows_of_all = count_rows(group)
+    rows_of_all = count_rows(group * imbalance)
     return estimate.moe(gpu, rows_of_all, hidden, width, held * ep, picks, ep, dtype, "balanced", tp, kernel)
+
+
+def all_experts(scenario: Scenario, tokens: int, gpu: Hardware) -> Estimate:
+    """A layer's routed experts, all on one GPU, for ``tokens`` with uniform picks.
+
+    Raises:
+        ConfigError: for a model without experts, a format that was not measured, or a rate that is unknown.
+    """
+    model = scenario.model
+    stored = part_format(model, WeightPart.EXPERTS, WeightFormat(scenario.dtype.weights))
+    width, experts, picks = (
+        model.need(name, "time experts") for name in ("expert_hidden", "experts", "top_k")
+    )
+    dtype = EXPERT_FORMATS.get(stored, KernelDtype.BFLOAT16)
+    kernel = "gated" if is_gated(model, WeightPart.SHARED) else "nongated"
+    rest = (width, experts, picks, 1, dtype, "balanced")
+    return estimate.moe(gpu, tokens, model.expert_row, *rest, kernel=kernel)
 
 
 def _head(scenario: Scenario, batch: TimedBatch, parts: int, gpu: Hardware) -> LayerTime:

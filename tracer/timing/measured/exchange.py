@@ -44,10 +44,31 @@ def linked(hardware: Hardware, scenario: Scenario) -> Hardware:
 
 
 def measured_exchange(
-    scenario: Scenario, traffic: CommVolume, peak: Mapping[str, ExchangeTime], gpu: Hardware
+    scenario: Scenario,
+    traffic: CommVolume,
+    peak: Mapping[str, ExchangeTime],
+    gpu: Hardware,
+    imbalance: float = 1.0,
 ) -> dict[str, ExchangeTime]:
-    """Dispatch and combine with estimates beside their bytes; at peak where no measured call fits."""
-    return {name: _exchange(scenario, traffic, name, each, gpu) for name, each in peak.items()}
+    """Dispatch and combine with estimates beside their bytes; at peak where no measured call fits.
+
+    The GPU that gets ``imbalance`` times the mean of the picks waits for as many more bytes.
+    """
+    found = {name: _exchange(scenario, traffic, name, each, gpu) for name, each in peak.items()}
+    if imbalance == 1.0 or scenario.plan.contract is not Contract.EP:
+        return found
+    return {name: _of_busiest(each, imbalance) for name, each in found.items()}
+
+
+def _of_busiest(exchange: ExchangeTime, imbalance: float) -> ExchangeTime:
+    """An exchange whose bytes at the busiest GPU are ``imbalance`` times the mean."""
+    known = exchange.estimate
+    if known is None:
+        return exchange
+    floor = known.floor_seconds * imbalance
+    seconds = known.seconds + floor - known.floor_seconds
+    basis = f"{known.basis}, bytes of the busiest GPU {imbalance:.3g} times the mean"
+    return replace(exchange, estimate=Estimate(seconds, basis, None, floor))
 
 
 def _exchange(

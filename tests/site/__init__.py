@@ -1,0 +1,1 @@
+"""The site: its files, and its Python's answers beside ours."""
