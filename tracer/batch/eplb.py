@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracer.errors import ConfigError, whole_number
+from tracer.errors import ConfigError, divisors, listed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +166,6 @@ def _checked(loads: Floats, *, slots: int, groups: int, nodes: int, gpus: int) -
     ):
         if not holds:
             up = -(-max(slots, experts) // gpus) * gpus
-            raise ConfigError(
-                f"eplb.{name}", value, rule, f"try slots = {up}" if name == "slots" else "mend it"
-            )
+            fixes = {"slots": f"try slots = {up}", "groups": f"try groups = {listed(divisors(experts))}"}
+            raise ConfigError(f"eplb.{name}", value, rule, fixes.get(name, f"try {nodes} or a multiple"))
     return weights

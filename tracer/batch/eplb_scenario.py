@@ -68,6 +68,12 @@ def _summary(census: Census) -> dict[str, Any]:
     }
 
 
+def own_groups(scenario: Scenario, experts: int) -> int:
+    """Expert groups that EPLB keeps together: the model's, or 1 where they do not divide what is placed."""
+    groups = scenario.model.expert_groups or 1
+    return groups if experts % groups == 0 else 1
+
+
 def rebalanced(
     scenario: Scenario,
     picks: PickSource,
@@ -80,8 +86,8 @@ def rebalanced(
 ) -> Rebalanced:
     """Replicate and pack a scenario's experts by the loads of these picks.
 
-    ``groups`` is the model's expert groups unless given (1 without any, which is the global policy on
-    several nodes).
+    ``groups`` is the model's expert groups unless given (1, the global policy on several nodes, without any
+    and where they do not divide the experts, since shared ones are served as routed ones).
 
     Raises:
         ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
@@ -93,7 +99,7 @@ def rebalanced(
     found = rebalance(
         loads,
         slots=slots,
-        groups=groups or scenario.model.expert_groups or 1,
+        groups=groups or own_groups(scenario, loads.shape[1]),
         nodes=nvlink_domains_of_group(scenario),
         gpus=scenario.mesh.ep,
     )

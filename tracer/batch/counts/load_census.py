@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tracer.batch.eplb import Replication, check_slots, rebalance
-from tracer.batch.eplb_scenario import nvlink_domains_of_group, with_slots
+from tracer.batch.eplb_scenario import nvlink_domains_of_group, own_groups, with_slots
 from tracer.display import Shown, Writers, left, text_table
 from tracer.scenario.placement import doubled_text
 from tracer.scenario.step import mesh_line
@@ -123,10 +123,11 @@ def rebalanced_counts(
         ConfigError: for slots that do not fit, or a mesh whose EP ranks do not lie node after node.
     """
     check_slots(slots, len(counts.layers))
+    loads = np.stack([_with_shared(scenario, row) for row in counts.counts])
     found = rebalance(
-        np.stack([_with_shared(scenario, row) for row in counts.counts]),
+        loads,
         slots=slots,
-        groups=groups or scenario.model.expert_groups or 1,
+        groups=groups or own_groups(scenario, loads.shape[1]),
         nodes=nvlink_domains_of_group(scenario),
         gpus=scenario.mesh.ep,
     )
