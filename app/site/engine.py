@@ -23,7 +23,7 @@ ROOT = Path(str(files("tracer"))).parent
 LEFT_OUT = (
     "app/assets/", "app/cli", "app/commands/", "app/markdown", "app/server", "app/site/", "app/sphinx",
     "app/standalone/", "app/vendor/", "app/web/base_path", "app/web/bundle", "app/web/embed",
-    "app/web/flask_api", "app/web/jobs", "app/web/security", "layouts/svg/fonts/", "tracer/data/schemas/",
+    "app/web/flask_api", "app/web/jobs", "app/web/security", "layouts/svg/fonts/", "tracer/data/runs/", "tracer/data/schemas/",
     "app/reports/batch/", "tracer/batch/", "tracer/proof/replay/", "tracer/runs/",
 )  # fmt: skip
 """What only a server, a command line or numpy needs."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import exact_sum
 from tracer.errors import whole_number
 from tracer.scenario.token import Phase
 from tracer.timing.basis import Rates
