@@ -38,7 +38,7 @@ def test_a_chapter_asks_before_it_shows(slug: str) -> None:
 def test_answers_of_the_reference_trip() -> None:
     answers = {chapter.slug: chapter_payload(chapter.slug)["question"]["answer"] for chapter in CHAPTERS}
     expected = {
-        "landing": "GPU 11", "zigzag": "1 and 2", "layouts": "GPU 10", "kv-exchange": "GPUs 8 and 9",
+        "landing": "GPU 12", "zigzag": "1 and 2", "layouts": "GPU 10", "kv-exchange": "GPUs 8 and 9",
         "merge": "GPU 11", "relay": "GPU 3", "dedup": "1", "replicas": "4", "pipeline": "GPU 27",
         "swap": "26", "without-sp": "2", "dead-work": "2", "islands": "0",
         "six-cuts": "23", "grouped": "10", "roofline": "5,226", "overlap": "+76%", "decode": "GPUs 8 and 9",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.lessons import costs, experts, prompt, recorded, rounds, shards, speed, whole
+from app.lessons import costs, experts, prompt, recorded, rounds, shards, speed, whole, words
 from app.lessons.lesson import Chapter, live_trip
 from layouts import build_scene
 from tracer.errors import ConfigError, nearest
 
 CHAPTERS: tuple[Chapter, ...] = (
+    Chapter("words", "The words, on the smallest mesh", words.words),
     Chapter("one-block", "One MoE block and its gate", experts.one_block),
     Chapter("six-cuts", "Six cuts, one token", whole.six_cuts),
     Chapter("landing", "Three cuts before the first layer", prompt.landing),

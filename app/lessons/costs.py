@@ -6,6 +6,9 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import every, gpus, plural, stage_layers_text
 from tracer.display import format_bytes
+from tracer.model.parameters import expert_bytes, expert_parameters, part_format
+from tracer.model.weight_format import WeightFormat
+from tracer.model.weights import WeightPart
 from tracer.trip.trip import Trip, take_trip
 
 SIX = {"scenario": "six-cuts"}
@@ -34,7 +37,7 @@ def pipeline() -> Lesson:
         f"Stage 0 holds {stage_layers_text(scenario, 0)}, stage 1 {stage_layers_text(scenario, 1)}. "
         "After the last layer of a stage the row moves on.",
         f"So far the token made {trip.tallies[hop - 1].comm_ops} comm ops. TP, CP and EP talk in every "
-        "layer; PP talks once a stage boundary. That is why it may use the slowest link.",
+        "layer; PP talks once per stage boundary. That is why it may use the slowest link.",
     )
     question = ask(
         f"{gpus([send.src])} sends the row to the GPU with the same tp, cp and dp in stage 1. Which one?",
@@ -50,9 +53,13 @@ def swap() -> Lesson:
     """PP inside DP: one send saved, many crossings added."""
     before, trip = take_trip(scenario_of(SIX)), take_trip(scenario_of(SWAPPED))
     hop = find_hop(trip, "dispatch", 1)
+    scenario, stage = trip.scenario, trip.scenario.mesh.stage_size
+    node = scenario.cluster.nvlink_domain_of(scenario.home)
+    ranks = scenario.mesh.group(scenario.home, "dispatch")
+    here = sum(scenario.cluster.nvlink_domain_of(rank) == node for rank in ranks)
     read = (
-        "Put PP before DP in the order, and a stage no longer fills whole nodes: each node holds half "
-        "of both stages, and the pipeline send stays on NVLink.",
+        f"Put PP before DP in the order, and a stage no longer fills whole nodes: each node holds {here} of "
+        f"the {stage} GPUs of both stages, and the pipeline send stays on NVLink.",
         f"With DP inside, this token made {before.log.node_crossings} node crossings: "
         f"{before.log.node_crossings_by_axis['ep']} for experts and "
         f"{before.log.node_crossings_by_axis['pp']} for the pipeline. The experts on each GPU and the "
@@ -111,19 +118,23 @@ def weights() -> Lesson:
     pulled = trip.hops[hop].bytes
     layers = trip.scenario.model.moe_layers
     moved = ep_bytes(tokens) / layers
+    model = trip.scenario.model
+    stored = part_format(model, WeightPart.EXPERTS, WeightFormat(trip.scenario.dtype.weights))
+    in_bf16 = pulled // expert_bytes(model) * 2 * expert_parameters(model)
     even = round(pulled / moved, 1 - len(str(round(pulled / moved))) + 1)
     read = (
         "Instead of sending tokens to experts, a GPU can fetch the experts it does not hold, layer by "
         "layer, while it computes. Tokens never leave, and replicas never wait for one another.",
         f"On this node the model has {trip.scenario.model.experts} experts per layer over "
         f"{trip.scenario.mesh.size_of('ep')} GPUs. Dispatch and combine move about "
-        f"{format_bytes(moved)} a layer for one token.",
+        f"{format_bytes(moved)} per layer for one token.",
     )
     question = ask(
         "How many bytes of weights does one GPU pull in one layer?",
         format_bytes(pulled),
         [format_bytes(moved), format_bytes(pulled // 1000), format_bytes(pulled * 4)],
-        f"Every expert that is not local, picked or not, in {trip.scenario.dtype.weights.upper()}.",
+        f"Every expert that is not local, picked or not, as this model stores them: in {stored.upper()}. In "
+        f"BF16 it would be {format_bytes(in_bf16)}.",
     )
     after = (
         f"By bytes alone that is what about {even:,.0f} tokens would move: weights are fetched for the "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus, plural
@@ -9,6 +11,9 @@ from tracer.display import format_bytes
 from tracer.mesh.axes import Axis
 from tracer.mesh.cluster import Tier
 from tracer.trip.trip import take_trip
+
+if TYPE_CHECKING:
+    from tracer.scenario.scenario import Scenario
 
 SIX = {"scenario": "six-cuts"}
 ONE_NODE = {
@@ -24,6 +29,11 @@ REAL = {"scenario": "deepseek-v3-prefill-ep32"}
 
 def _named(experts: tuple[int, ...]) -> str:
     return and_list([str(expert) for expert in sorted(experts)])
+
+
+def _slots(scenario: Scenario, layer: int) -> int:
+    """Experts of a layer that one GPU holds, replicas counted."""
+    return scenario.placement_of(layer).slots_on(0)
 
 
 def one_block() -> Lesson:
@@ -74,8 +84,8 @@ def relay() -> Lesson:
         f"The router picks experts {_named(picks)}. One is on this node, on the other side of NVLink. "
         f"The other is on {gpus([forwarded.dst])}, on another node.",
         "Every GPU has a network card of its own, and cards with the same index share a rail: a switch "
-        "of their own. Along a rail, one copy crosses without touching another GPU's card.",
-        "So a copy goes straight down the rail to the GPU with the sender's index. NVLink does the rest.",
+        "of their own. Along a rail, a copy arrives at the card of the GPU with the sender's index.",
+        "So a copy goes straight down the rail to that GPU, the relay. NVLink does the rest.",
     )
     node = cluster.nvlink_domain_of(crossing.dst) * cluster.gpus_per_nvlink_domain
     question = ask(
@@ -131,7 +141,7 @@ def replicas() -> Lesson:
         f"The tints on the map are the {dp} replicas: each serves a request of its own and never talks "
         "to the others about attention.",
         f"The experts are not copied. The {model.experts} experts of a layer lie over {gpus(group)}: "
-        f"the whole stage, {(model.experts or 0) // mesh.size_of('ep')} on each GPU.",
+        f"the whole stage, {_slots(scenario, 3)} on each GPU.",
     )
     question = ask(
         "In a MoE layer, how many replicas' tokens can reach one expert?",
@@ -153,15 +163,15 @@ def real() -> Lesson:
     trip, model = take_trip(scenario), scenario.model
     hop = find_hop(trip, "dispatch")
     picks = scenario.layer_picks()[trip.hops[hop].layer]
+    slots = _slots(scenario, trip.hops[hop].layer)
     remote = {scenario.cluster.nvlink_domain_of(t.dst) for t in trip.hops[hop].transfers if t.tier is Tier.IB}
     read = (
         "No one deploys six cuts at once. DeepSeek prefills with attention "
         f"DP{scenario.mesh.size_of('dp')} and EP{scenario.mesh.size_of('ep')} on "
-        f"{scenario.cluster.nodes} nodes: {model.experts} routed experts, "
-        f"{(model.experts or 0) // scenario.mesh.size_of('ep')} on each GPU, {model.top_k} picked for "
-        "each token.",
-        "Attention needs no communication at all: MLA's latent cannot be cut by heads, so TP would "
-        "only copy it.",
+        f"{scenario.cluster.nodes} nodes: {model.experts} routed experts in {slots} slots on each GPU (the "
+        f"busiest experts have a second one), {model.top_k} picked for each token.",
+        "Attention needs no communication here. TP could cut MLA's heads, but what is cached is one latent "
+        "for all heads: every TP rank would keep a copy of it.",
         f"The router limits itself: the picks of one token come from at most {model.top_groups} groups "
         "of experts.",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import and_list, gpus
@@ -28,14 +30,18 @@ def landing() -> Lesson:
         f"The rank is tp + {mesh.dense.stride_of('cp')}·cp + {mesh.dense.stride_of('dp')}·dp + "
         f"{mesh.dense.stride_of('pp')}·pp: neighbours in TP are neighbours on the node.",
     )
-    found = mesh.coordinates(scenario.home)
+    # Not the token that the map shows: its GPU is lit.
+    other = scenario.with_(
+        token=replace(token, replica=(scenario.replica + 1) % mesh.dp, position=0, gpu=None)
+    )
+    found = mesh.coordinates(other.home)
     question = ask(
-        f"The token at position {scenario.position} has dp {found['dp']}, cp {found['cp']}, tp "
+        f"The map shows this token's GPU. Another token has dp {found['dp']}, cp {found['cp']}, tp "
         f"{found['tp']}, pp 0. Which GPU is that?",
-        gpus([scenario.home]),
-        [gpus([rank]) for rank in others],
+        gpus([other.home]),
+        [gpus([rank]) for rank in (scenario.home, other.home + 1, *others)],
         f"{found['tp']} + {mesh.dense.stride_of('cp')}·{found['cp']} + "
-        f"{mesh.dense.stride_of('dp')}·{found['dp']} = {scenario.home}.",
+        f"{mesh.dense.stride_of('dp')}·{found['dp']} = {other.home}.",
     )
     after = "Landing moves nothing: the request was sent there, and the embedding lookup is local."
     return Lesson(SIX, trip, read, question, after, 0, 0)

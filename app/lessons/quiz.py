@@ -11,6 +11,7 @@ from layouts import build_scene
 from tracer.errors import ConfigError
 from tracer.scenario.scenario import Scenario
 from tracer.scenario.step import mesh_line
+from tracer.scenario.token import Phase
 from tracer.trip.trip import take_trip
 
 MAX_SEED = 10**9
@@ -40,7 +41,9 @@ def quiz_payload(seed: int) -> dict[str, Any]:
     trip = take_trip(scenario)
     scene = build_scene(trip)
     asked = [hop for hop in scene.hops if hop.question]
-    hop = random.choice(asked)
+    # First the kind, so that rare hops are asked as often as frequent ones.
+    kind = random.choice(sorted({hop.kind for hop in asked}))
+    hop = random.choice([hop for hop in asked if hop.kind == kind])
     live = live_trip(trip, scene, {"scenario": "", **flatten(scenario.to_dict())}, hop.index)
     return {
         "seed": seed,
@@ -69,7 +72,7 @@ def draw_scenario(random: Random) -> Scenario:
                 "token": {"replica": random.randrange(dp), "position": random.randrange(8 * cp * tp)},
                 "seed": random.randrange(1000),
             }
-        )
+        ).with_phase(random.choice([Phase.PREFILL, Phase.PREFILL, Phase.DECODE]))
 
 
 def _mesh(random: Random, tp: int, cp: int, dp: int, pp: int) -> dict[str, Any]:

@@ -11,14 +11,17 @@ from app.lessons.lesson import Lesson, ask, find_hop
 from app.query.address import scenario_of
 from layouts.scene.labels import gpus
 from tracer.batch.grouped_gemm import grouped_against_loop
+from tracer.display import format_seconds
 from tracer.mesh.axes import Axis
 from tracer.mesh.hardware import hardware_preset
 from tracer.scenario.routing import draw_picks
 from tracer.scenario.token import Phase
 from tracer.serving.phases import phase_table
+from tracer.timing.batch import TimedBatch
 from tracer.timing.report import contract_group, time_report
 from tracer.timing.roofline import expert_points, expert_roof, ridge
 from tracer.timing.weights.crossover import crossover_prompt, crossover_sequences
+from tracer.timing.weights.layer import contest
 from tracer.trip.clock import LinkRates
 from tracer.trip.trip import take_trip
 
@@ -125,13 +128,16 @@ def overlap() -> Lesson:
         "need dispatch: within one batch there is nothing to do meanwhile.",
         "So cut the batch in two. While one half is dispatched, the other computes; then they change "
         "places. Serving does so with two batches, training with a forward and a backward chunk (DualPipe).",
+        f"One after the other, the halves take {format_seconds(found.sequential_seconds)} for four layers; "
+        f"side by side {format_seconds(found.seconds)}.",
     )
     question = ask(
         "By how much does throughput grow over four layers?",
         f"{found.gain:+.0%}",
         [f"{found.bound:+.0%}", f"{found.gain / 4:+.0%}", f"{small.gain:+.0%}"],
-        f"If all were hidden it would be {found.bound:+.0%}; the first dispatch and the last combine have "
-        "nothing beside them.",
+        f"{format_seconds(found.sequential_seconds)} / {format_seconds(found.seconds)} - 1. If all were "
+        f"hidden it would be {found.bound:+.0%}; the first dispatch and the last combine have nothing beside "
+        "them.",
     )
     after = (
         f"A split has a price: each half reads all weights again. With decode's few tokens that costs more "
@@ -152,15 +158,18 @@ def when_not() -> Lesson:
     if group is None or first is None:
         raise RuntimeError("weights win on this node from some prompt on")
     several = crossover_sequences(group, SMALL_PROMPT)
+    short, long = (contest(group, TimedBatch.prompts(length)) for length in (SMALL_PROMPT, PASS))
     read = (
         f"A pull takes as long whatever the batch is. On four {hardware.name}s each GPU fetches three "
         "quarters of a layer's experts while it computes the layer before; if it computes for longer than "
         "that, the pull is hidden, and no GPU waits for another's tokens.",
-        "So there is a length from which on moving weights wins. Below it every layer stalls for its "
-        "weights, and tokens, which are few, would have been cheaper.",
+        f"The pull takes {format_seconds(long.prefetch_seconds)}. With tokens that move, a layer takes "
+        f"{format_seconds(short.dep_seconds)} for {SMALL_PROMPT:,} tokens and "
+        f"{format_seconds(long.dep_seconds)} for {PASS:,}. Below some length every layer would stall for its "
+        "weights; from it on moving weights wins.",
     )
     question = ask(
-        "One prompt a GPU: from how many tokens on is it faster to move the weights?",
+        "One prompt per GPU: from about how many tokens on is it faster to move the weights?",
         first,
         [first // 64, first // 8, first * 8],
         "There the layer's compute, and the waiting that it spares, outweigh the pull.",

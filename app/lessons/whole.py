@@ -54,8 +54,8 @@ def decode_lesson() -> Lesson:
     partners = sorted(t.dst for t in sends)
     context = scenario.position
     read = (
-        f"Prefill is over, and position {context} is the first new token. It attends to {context} keys and "
-        f"values, which lie on both CP ranks as prefill left them.",
+        f"Prefill is over, and position {context} is the first new token. It attends to {context + 1} keys "
+        f"and values: its own, and {context} that lie on both CP ranks as prefill left them.",
         "Sending that K/V to the query would cost more the longer the context is, for every token again. "
         f"The query is one row: the heads that a GPU has take {format_bytes(sends[0].bytes)}.",
         "So the query goes out, each rank attends over its own share, and what returns is a partial output "
@@ -93,6 +93,11 @@ def cluster() -> Lesson:
         f"token's time wants one prompt shared by several GPUs: {first.recommended}.",
     )
     others = [choice.name for choice in found.choices if choice.name != found.recommended]
+    moved = " ".join(
+        f"{choice.name} moves {format_bytes(round(choice.nvlink_bytes))} per GPU over NVLink and "
+        f"{format_bytes(round(choice.ib_bytes))} over InfiniBand."
+        for choice in found.choices
+    )
     beside = ", ".join(f"{cost[name]} with {name}" for name in others)
     question = ask(
         "Served for throughput on these nodes, which cuts does the chart name?",
@@ -101,7 +106,7 @@ def cluster() -> Lesson:
         f"Links take {cost[found.recommended]} a pass; {beside}.",
     )
     after = (
-        "TP crosses for every row and every layer, EP only for picks, one copy a node. With fewer GPUs, or "
-        "an island that spans a rack, the same numbers come out otherwise: try it on the Mesh page."
+        f"{moved} With fewer GPUs, or an island that spans a rack, the same numbers come out otherwise: try "
+        "it on the Mesh page."
     )
     return Lesson(REAL, trip, read, question, after, hop - 1, hop)

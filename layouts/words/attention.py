@@ -130,9 +130,16 @@ def _content(context: Context) -> str:
 
 
 def _why(context: Context) -> str:
+    model = context.scenario.model
+    kv_heads = model.kv_heads or 0
+    small = (
+        " Queries stay in place, because K/V is smaller."
+        if kv_heads and 2 * kv_heads < kinds.heads_of(context)
+        else " Queries stay in place: they would have to bring their outputs back."
+    )
     return (
         f"The prompt is cut over {context.size('cp')} CP ranks, so queries on each need keys that were "
-        "computed on the others. Queries stay in place, because K/V is smaller."
+        f"computed on the others.{small}"
     )
 
 

@@ -162,15 +162,15 @@ def _pp_gotcha(context: Context, *, crosses: bool) -> str:
         return _chunks_gotcha(context, chunks)
     if not crosses:
         return (
-            f"PP stays inside a {context.domain_word} here. That saves one send a stage boundary, but "
+            f"PP stays inside a {context.domain_word} here. That saves one send per stage boundary, but "
             f"spreads each stage over more {context.domain_word}s: experts then pay more, in every "
             "layer."
         )
     if not context.splits_tokens:
         return "Without SP every TP rank sends its own copy of the same row."
     return (
-        "PP talks once a stage boundary and every other axis once a layer or more: that is why the "
-        "slowest link is given to PP."
+        "PP talks once per stage boundary; TP, CP and EP talk in every layer, and DP sends nothing in "
+        "inference. That is why the slowest link is given to PP."
     )
 
 
