@@ -108,12 +108,12 @@ function unpack(zip, FS, folder) {
     const size = view.getUint32(at + 24, true);
     const length = view.getUint16(at + 28, true);
     const head = view.getUint32(at + 42, true);
-    const start = head + 30 + view.getUint16(head + 26, true) + view.getUint16(head + 28, true);
+    const from = head + 30 + view.getUint16(head + 26, true) + view.getUint16(head + 28, true);
     const path = folder + "/" + text.decode(zip.subarray(at + 46, at + 46 + length));
     const parent = path.slice(0, path.lastIndexOf("/"));
     if (!made.has(parent)) FS.mkdirTree(parent);
     made.add(parent);
-    FS.writeFile(path, zip.subarray(start, start + size), { canOwn: true });
+    FS.writeFile(path, zip.subarray(from, from + size), { canOwn: true });
     at += 46 + length + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
   }
 }
