@@ -69,6 +69,8 @@ doctest: $(INSTALLED)  ## run the examples in docstrings
 
 docs: $(INSTALLED)  ## build the site into docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -b html docs docs/_build/html
+	@if command -v npm >/dev/null; then $(BIN)/tokentrip site docs/_build/html/site; \
+	else echo "no npm: live meshes stay pictures (Debian: apt-get install nodejs npm)" >&2; fi
 
 site: $(INSTALLED)  ## build the explorer as a folder of files into docs/_build/site
 	$(BIN)/tokentrip site docs/_build/site
