@@ -25,7 +25,11 @@ PAGES = ("trip", "mesh", "compare", "model", "traffic", "roofline", "decode", "g
 SLOW = "time"
 SENT = (
     ("/api/launch", "", "vllm serve deepseek-ai/DeepSeek-V3 -tp 8 -dp 4 --enable-expert-parallel"),
-    ("/api/launch", "gpus=16", "torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2"),
+    (
+        "/api/launch",
+        "gpus=16",
+        "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2",
+    ),
     ("/api/launch", "", "nothing that launches"),
     ("/api/upload", "name=a.toml", '[mesh]\ntp = 2\ncp = 2\n[model]\npreset = "mixtral-8x7b"\n'),
     ("/api/upload", "name=a.json", '{"hidden_size": 1}'),
@@ -67,7 +71,7 @@ def questions() -> list[Question]:
     asked += [(path, query, None) for path, query in WRONG]
     asked += SENT
     pages = ("trip", "mesh", "traffic", "gpu")
-    asked += [(f"/api/{pages[i % 4]}", query, None) for i, query in enumerate(drawn_scenarios())]
+    asked += [(f"/api/{pages[i % 4]}", f"{query}&rank=0", None) for i, query in enumerate(drawn_scenarios())]
     return asked
 
 
