@@ -85,6 +85,18 @@ def test_census_of_a_file(tmp_path: Path) -> None:
     assert "max/mean 16.0000" in text
 
 
+def test_an_interrupted_census_prints_what_it_has_and_ends_as_shells_expect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(futures: list[Any]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tracer.batch.census.run.wait", interrupted)
+    found = run(census_command, "six-cuts", "--tokens", "400")
+    assert "PARTIAL: it was interrupted" in found.output
+    assert found.exit_code == 130
+
+
 def test_census_with_sources(tmp_path: Path) -> None:
     np.save(tmp_path / "picks.npy", np.tile([0, 16], (8, 3, 1)))
     np.save(tmp_path / "sources.npy", np.array([5, 5, 9]))

@@ -8,12 +8,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import flask
 import pytest
 
 pytest.importorskip("dash")
 pytest.importorskip("numba")
 
+from werkzeug.exceptions import HTTPException
+
+from app.query.address import scenario_of
 from app.reports.batch.batch import batch_report
+from app.reports.batch.picks import AskedPicks
 from app.server import create_app
 from app.web.jobs import SetProgress, count_batch, job_manager
 from tracer import ConfigError
@@ -42,6 +47,25 @@ def test_more_tokens_than_the_page_waits_for_are_only_offered() -> None:
     told: list[tuple[str, str, str]] = []
     found = asked(told.append, {"tokens": "65537"})["report"]
     assert found["blocks"][0]["kind"] == "counts"
+
+
+DEEP = {
+    "scenario": "", "mesh.dp": "64", "mesh.ep": "64", "model.layers": "4096", "model.hidden": "64",
+    "model.heads": "8", "model.experts": "256", "model.top_k": "64", "model.expert_hidden": "64",
+    "token.prompt": "4096",
+}  # fmt: skip
+
+
+def test_the_work_of_a_count_is_known_before_it_starts() -> None:
+    """Few tokens of many layers and picks cost as much as many tokens: offered as a job, or refused."""
+    assert batch_report({"scenario": "mixtral-8x7b-ep8", "tokens": "1024"})["blocks"][0]["kind"] == "counts"
+    blocks = batch_report(DEEP)["blocks"]
+    assert [block["kind"] for block in blocks] == ["job"]
+    with pytest.raises(ConfigError, match=r"tokens=65536 of 4,096 layers cost as much as .* plain picks"):
+        batch_report(DEEP | {"tokens": "65536"})
+    balanced = AskedPicks.of(DEEP | {"slots": "256"}), AskedPicks.of(DEEP)
+    scenario = scenario_of(DEEP)
+    assert balanced[0].work(scenario) == 3 * balanced[1].work(scenario)
 
 
 def test_what_is_wrong_is_an_answer() -> None:
@@ -99,3 +123,56 @@ def test_nothing_runs_in_the_background_unless_a_folder_is_named(monkeypatch: py
     app = create_app()
     assert app.server.config["TOKENTRIP_JOBS"] is None
     assert not [each for each in app._callback_list if "job" in each["output"]]
+
+
+def _asleep(*_: object) -> None:
+    time.sleep(60)
+
+
+def test_a_full_house_says_so_and_when_to_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.jobs.AT_ONCE", 3)
+    manager = job_manager(tmp_path)
+    server = flask.Flask(__name__)
+    jobs: list[int] = []
+
+    def start(client: str) -> None:
+        with server.test_request_context(environ_base={"REMOTE_ADDR": client}):
+            jobs.append(manager.call_job_fn(manager.build_cache_key(_asleep, [], [], []), _asleep, [], {}))
+
+    def refused(client: str) -> flask.Response:
+        with pytest.raises(HTTPException, match=r"Unknown Error") as caught:
+            start(client)
+        found = caught.value.get_response()
+        assert isinstance(found, flask.Response)
+        return found
+
+    try:
+        start("::1")
+        start("::1")
+        own = refused("::1")  # two of one reader
+        assert (own.status_code, own.headers["Retry-After"]) == (503, "20")
+        assert own.json is not None
+        assert own.json["error"]["text"].startswith("job has to wait: 2 run here, of 3 at a time")
+        start("10.0.0.1")
+        assert refused("10.0.0.2").status_code == 503  # three in all
+        manager.terminate_job(jobs[0])
+        start("::1")
+    finally:
+        for job in jobs:
+            manager.terminate_job(job)
+
+
+def test_no_job_has_a_key_that_another_could_guess(tmp_path: Path) -> None:
+    manager = job_manager(tmp_path)
+    keys = {manager.build_cache_key(count_batch, ["same"], [], []) for _ in range(50)}
+    assert len(keys) == 50
+    assert min(map(len, keys)) >= 43
+    assert tmp_path.stat().st_mode & 0o077 == 0
+
+
+def test_what_jobs_leave_on_disk_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.jobs.FOLDER_BYTES", 1 << 20)
+    manager = job_manager(tmp_path / "jobs")
+    for index in range(40):
+        manager.handle.set(f"answer-{index}", "x" * 200_000)
+    assert manager.handle.volume() < 3 << 20

@@ -16,8 +16,9 @@ from strategies import slot_tables
 from tracer.scenario.scenario import Scenario
 from tracer.traffic.chance import HitChance
 from tracer.traffic.dispatch import expected_copies, expected_messages
+from tracer.traffic.moe import pulled_bytes
 from tracer.trip.hop import Part, Where
-from tracer.trip.hops.ep import dispatch_from
+from tracer.trip.hops.ep import dispatch_from, pulls_to
 from tracer.trip.hops.routes import tied_ep_ranks
 
 
@@ -76,6 +77,18 @@ def test_copies_expected_over_positions_are_those_of_every_position(drawn: dict[
     plain = plain_copies(low, turns(low))
     assert (copies.messages, copies.messages_ib) == pytest.approx((sum(plain.values()), plain["ib"]))
     assert expected_messages(low, 1) == pytest.approx((sum(plain.values()), plain["ib"]))
+
+
+@settings(max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow])
+@given(placed())
+def test_pulled_weights_are_those_of_every_puller(drawn: dict[str, Any]) -> None:
+    scenario = Scenario.from_dict(drawn | {"mesh": drawn["mesh"] | {"contract": "dwdp"}})
+    plain = {"nvlink": 0, "ib": 0}
+    for rank in range(scenario.mesh.world_size):
+        for transfer in pulls_to(scenario, Where(1, 0, 0, rank, Part.MOE), rank):
+            plain[str(transfer.tier)] += transfer.bytes
+    found = pulled_bytes(scenario)
+    assert found == pytest.approx(tuple(size / scenario.mesh.world_size for size in plain.values()))
 
 
 def test_a_part_of_the_turns_moves_a_little_more_or_less() -> None:

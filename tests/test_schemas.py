@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,23 @@ COMMANDS = [
     ("orders", "orders six-cuts-decode --set mesh.strict=megatron"),
     ("fits", "fits six-cuts"),
     ("keys", "keys mesh"),
+    ("advise", "advise qwen3-235b"),
+    ("advise", "advise sglang-prefill-ep32"),
+    ("causal", "causal hybrid-tp4-ep8"),
+    ("census", "census kimi-k2 --tokens 256"),
+    ("census", "census hybrid-tp4-ep8 --tokens 300 --by-layer"),
+    ("compare", "compare six-cuts six-cuts-decode"),
+    ("compare", "compare mixtral-8x7b-ep8 mixtral-8x7b-tp8"),
+    ("diff", 'diff "sglang --tp 8" "vllm -tp 8"'),
+    ("eplb", "eplb kimi-k2 --tokens 1024"),
+    ("flags", "flags mixtral-8x7b-tp8 --for vllm"),
+    ("from", "from vllm --json -- -tp 4 -pp 2"),
+    ("ledger", "ledger"),
+    ("presets", "presets"),
+    ("replay", "replay hybrid-tp4-ep8 --tiny"),
+    ("time", "time qwen3-235b"),
+    ("time", "time sglang-decode-ep72"),
+    ("time", "time hybrid-tp4-ep8 --phase decode"),
     ("model", "model deepseek-v3.2 --kv fp8"),
     ("model", "model nemotron-3-nano-30b-a3b"),
     ("rank", "rank six-cuts-decode 11"),
@@ -69,7 +87,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("name", "words"), COMMANDS, ids=[words for _, words in COMMANDS])
 def test_what_a_command_prints_follows_its_schema(name: str, words: str) -> None:
-    report = printed(*words.split())
+    report = printed(*shlex.split(words))
     check(name, report)
     more = report | {"surprise": 1}
     with pytest.raises(jsonschema.ValidationError, match=r"'surprise' was unexpected"):

@@ -71,7 +71,7 @@ def replay_command(
     else:
         report = replay(scenario, tiny=tiny, fault=fault, seed=weights_seed)
     if as_json:
-        print_json(report.to_dict(), 2)
+        print_json({"schema": 1, **report.to_dict()}, 2)
     else:
         click.echo(str(report))
     if not report.ok:

@@ -10,10 +10,13 @@ import flask
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.vendor import register_vendor
-from app.web.answers import Answer
+from app.web.answers import Answer, as_json, error_payload
 from app.web.api import API, BUILDERS, EXPORT, SENT, Sent, answer, failure_payload
+from app.web.budget import Budget
+from tracer.errors import ConfigError
 
 MAX_BODY_BYTES = 17 << 20
+BUDGET = Budget()
 
 
 def register_api(server: flask.Flask) -> None:
@@ -46,7 +49,11 @@ def failure(error: HTTPException) -> tuple[flask.Response, int]:
 
 def _answer(body: bytes | None = None) -> Answer:
     """What this request asks, of the path without the prefix that a proxy adds."""
-    return answer(flask.request.path, flask.request.query_string.decode("utf-8", "replace"), body)
+    path, query = flask.request.path, flask.request.query_string.decode("utf-8", "replace")
+    try:
+        return BUDGET.hold(lambda: answer(path, query, body))
+    except ConfigError as error:
+        return as_json(error_payload(error), 400 if path.startswith(EXPORT) else 200)
 
 
 def _asked() -> flask.Response:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import flask
 from dash import ClientsideFunction, DiskcacheManager, Input, Output, html
 
 from app.web.answers import error_payload
@@ -26,9 +28,16 @@ if TYPE_CHECKING:
 VARIABLE = "TOKENTRIP_JOBS"
 INTERVAL_MS = 400
 FOLDER_BYTES = 1 << 26
+AT_ONCE, PER_CLIENT, JOB_CPU_S = max(2, os.cpu_count() or 2), 2, 3600
+"""Jobs that run at a time on this host and for one client, and the processor time that one may take."""
+
+AGAIN_S, STARTING_S = 20, 60.0
+"""Seconds after which a client that found all places taken may ask again, and that a start may take."""
+
 LONELY_S = 90.0
 """Seconds without a question after which a job's tab is taken to be closed: hidden tabs ask once a minute."""
 
+PLACES = "places"
 TEXT = "data-json"
 """A property of plain HTML, where ``dcc.Store`` would bring all of Dash's core components to every page."""
 
@@ -36,7 +45,15 @@ SetProgress = Callable[[tuple[str, str, str]], None]
 
 
 class WatchedManager(DiskcacheManager):
-    """Notes when a page last asked about a job, so that the job ends itself when nobody has for long."""
+    """Limits jobs, and notes when a page last asked about one: it ends itself when nobody has for long.
+
+    A job has a key that cannot be guessed, so that what it says and answers is read by the page alone that
+    started it. Its place is a record in the folder, which all workers of the host share.
+    """
+
+    def build_cache_key(self, *asked: object) -> str:
+        """A key that nobody guesses, and that no other question has, be it the same one."""
+        return secrets.token_urlsafe(32)
 
     def get_progress(self, key: str) -> object:
         """Progress, which Dash asks for several times per second for every page that waits."""
@@ -44,16 +61,43 @@ class WatchedManager(DiskcacheManager):
         return super().get_progress(key)  # type: ignore[no-untyped-call]
 
     def call_job_fn(self, key: str, job_fn: Callable[..., None], args: object, context: object) -> int:
-        """Start a job, with a watch beside it."""
+        """Start a job, with a watch beside it; without a free place the answer is a 503."""
+        client = _client()
 
         def watched(*given: object) -> None:
             """The job in its process."""
+            _limit_cpu(JOB_CPU_S)
             threading.Thread(target=self._watch, args=(key,), daemon=True).start()
             job_fn(*given)
 
+        self._take_place(key, client)
         self._note(key)
         process: int = super().call_job_fn(key, watched, args, context)  # type: ignore[no-untyped-call]
+        # Not within one transaction: a process that is forked there would share it.
+        with self.handle.transact():
+            self.handle.set(PLACES, self._places() | {key: (process, client, time.time())})
         return process
+
+    def _take_place(self, key: str, client: str) -> None:
+        """Have a place, or abort with a 503; counted and taken before another worker counts."""
+        with self.handle.transact():
+            places = {job: place for job, place in self._places().items() if self._alive(*place)}
+            taken = [owner for _, owner, _ in places.values()]
+            if free := len(taken) < AT_ONCE and taken.count(client) < PER_CLIENT:
+                self.handle.set(PLACES, places | {key: (0, client, time.time())})
+        if not free:
+            flask.abort(_busy(len(taken)))
+
+    def _alive(self, process: int, client: str, since: float) -> bool:
+        """Whether a place is still taken: its process runs, or is about to start."""
+        if process == 0:
+            return time.time() - since < STARTING_S
+        return bool(self.job_running(process))  # type: ignore[no-untyped-call]
+
+    def _places(self) -> dict[str, tuple[int, str, float]]:
+        """Process, client and time of each job that was started."""
+        found: dict[str, tuple[int, str, float]] = self.handle.get(PLACES) or {}
+        return found
 
     def _note(self, key: str) -> None:
         self.handle.set(f"{key}-asked", time.time(), expire=2 * LONELY_S)
@@ -63,6 +107,36 @@ class WatchedManager(DiskcacheManager):
         while time.time() - (self.handle.get(f"{key}-asked") or 0.0) < LONELY_S:
             time.sleep(LONELY_S / 60)
         os._exit(0)
+
+
+def _client() -> str:
+    """Who asks, by address; behind a proxy all are one unless the server trusts the proxy's header."""
+    return flask.request.remote_addr or "" if flask.has_request_context() else ""
+
+
+def _busy(running: int) -> flask.Response:
+    """What is said where no place is free."""
+    parts = {
+        "field": "job",
+        "rule": f"has to wait: {running} run here, of {AT_ONCE} at a time and {PER_CLIENT} for one reader",
+        "fix": f"ask again in {AGAIN_S} s, or end one of yours",
+    }
+    text = f"job {parts['rule']}; {parts['fix']}"
+    response = flask.jsonify({"error": {**parts, "text": text}})
+    response.status_code = 503
+    response.headers["Retry-After"] = str(AGAIN_S)
+    return response
+
+
+def _limit_cpu(seconds: int) -> None:
+    """End this process once it has taken so much processor time, where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 
 def job_manager(folder: Path) -> DiskcacheManager:

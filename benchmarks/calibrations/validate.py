@@ -18,7 +18,7 @@ from tracer.timing.calibration.systems import between, known_hardware
 
 FOLDS = 5
 FOLLOWS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
-MOST_PER_PAIR = 300
+MOST_PER_PAIR, LEAST_MOVE = 300, 0.05
 MOST_PER_FOLD = 400
 """Predictions look at every smaller call as well, which takes milliseconds each."""
 IMPOSSIBLE = 0.97
@@ -197,24 +197,36 @@ def left_out(
 def follows_of(fitted: Calibration, data: Prepared) -> float:
     """The power of the data sheet's rates that brings each measured system nearest to the others.
 
-    What counts is the pair of systems with the largest median; smaller calls are not looked at here.
+    What counts is the pair of systems with the largest median, over the rows whose time the rates move most:
+    launches take what they take, and smaller calls are not looked at here.
     """
-    best = (float("inf"), 1.0)
-    for follows in FOLLOWS:
-        errors = []
-        for system, source in itertools.permutations(SYSTEMS, 2):
-            hardware = between(known_hardware(source), known_hardware(system), follows)
-            chosen = [at for at, row in enumerate(data.rows) if row.system == system]
-            logs = []
-            for at in chosen[:: max(1, len(chosen) // MOST_PER_PAIR)]:
-                row, fit = data.rows[at], fitted.fits.get((source, data.works[at].variant))
-                if fit is not None:
-                    call = row.again(hardware)
-                    logs.append(abs(np.log(fit.seconds(call.work(*call.sizes)) / row.seconds)))
-            if logs:
-                errors.append(float(np.median(logs)))
-        best = min(best, (max(errors), follows))
-    return best[1]
+    pairs = [
+        moved
+        for system, source in itertools.permutations(SYSTEMS, 2)
+        if (moved := _moved(fitted, data, system, source)) is not None
+    ]
+    if not pairs:
+        return 1.0
+    worst = [max(float(np.median(abs(logs[:, at]))) for logs in pairs) for at in range(len(FOLLOWS))]
+    return FOLLOWS[int(np.argmin(worst))]
+
+
+def _moved(fitted: Calibration, data: Prepared, system: str, source: str) -> Floats | None:
+    """Logarithms of predicted by measured time, float64[rows, powers]; None where rates are the same."""
+    powers = (*FOLLOWS, 0.0)
+    known = [between(known_hardware(source), known_hardware(system), power) for power in powers]
+    chosen = [at for at, row in enumerate(data.rows) if row.system == system]
+    found = []
+    for at in chosen[:: max(1, len(chosen) // MOST_PER_PAIR)]:
+        row, fit = data.rows[at], fitted.fits.get((source, data.works[at].variant))
+        if fit is not None:
+            calls = [row.again(hardware) for hardware in known]
+            found.append([fit.seconds(call.work(*call.sizes)) / row.seconds for call in calls])
+    logs = np.log(np.array(found).reshape(-1, len(powers)))
+    moves = abs(logs[:, 0] - logs[:, -1])
+    if not len(logs) or moves.max() < LEAST_MOVE:
+        return None
+    return np.asarray(logs[moves >= moves.max() / 2, :-1])
 
 
 def transferred(

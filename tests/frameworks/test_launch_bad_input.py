@@ -27,6 +27,8 @@ HOSTILE = {
     "a power tower": ("vllm serve m -tp $((9**9**9**9))", "nothing is run here"),
     "text that doubles": ("A=ab\n" + "A=$A$A\n" * 100 + "vllm -tp 2", "grows to"),
     "an array that doubles": ("A=(a b)\n" + 'A+=("${A[@]}")\n' * 60 + "vllm -tp 2", "grows to"),
+    "text with an unknown part that doubles": ('A="a ${U}"\n' + 'A="$A$A"\n' * 60 + "vllm $A", "grows to"),
+    "a page of blocks": ("```yaml\nvllm: 1\n```\n" * 20_000, "over 1,000 code blocks"),
     "loops inside loops": (
         "for i in {0..50}; do for j in {0..50}; do for k in {0..50}; do X=$i; done; done; done",
         "statements",

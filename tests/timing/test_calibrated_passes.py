@@ -126,6 +126,19 @@ def test_normal_communication_takes_sms_from_arithmetic_and_low_latency_none() -
     assert half_beside_communication(half, low_latency=True) == alone
 
 
+def test_low_latency_copies_run_on_the_compute_stream() -> None:
+    half = pass_time(tracer.load_scenario("deepseek-v3-decode-ep144"), H100, tokens=128, parts=2)
+    alone, beside = half.moe_times, half_beside_communication(half, low_latency=True)
+    assert alone is not None
+    assert beside is not None
+    assert beside.total == pytest.approx(alone.total)
+    moved = sum(each.seconds for each in half.copies.operators)
+    assert beside.compute - alone.compute == pytest.approx(moved)
+    assert 0 < beside.communication < alone.communication
+    assert not half.copies.operators[0].operator.flops
+    assert not pass_time(tracer.load_scenario("deepseek-v3-prefill-ep32"), H100).copies.operators
+
+
 def test_the_busiest_gpu_of_experts_sets_the_pace(tmp_path: Path) -> None:
     scenario = tracer.load_scenario("deepseek-v3-prefill-ep32")
     even, skewed = (pass_time(scenario, H100, tokens=4096, imbalance=times) for times in (1.0, 2.0))

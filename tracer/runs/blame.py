@@ -39,12 +39,20 @@ class _Verdict:
         """Causes: faulted and mismatched ranks, then the ends of the wait graph."""
         causes: dict[int, tuple[int, str]] = {}
         found = self.found
-        by_rule = ((1, found.faulted), (4, found.mismatched), (5, found.unstarted), (6, found.absent))
+        by_rule = ((1, found.faulted), (4, found.mismatched), (5, found.unstarted))
         for rule, evidence in by_rule:
             for rank, why in evidence.items():
                 causes.setdefault(rank, (rule, why))
+        for rank, why in {**found.absent_half, **found.absent}.items():
+            if self._is_suspicious(rank, causes):
+                causes.setdefault(rank, (6, why))
         for rank, why in self._ends(causes).items():
             causes.setdefault(rank, (2, why))
+        causes = {
+            rank: each for rank, each in causes.items() if each[0] != 6 or self._is_suspicious(rank, causes)
+        }
+        if not causes:
+            causes = {rank: (6, why) for rank, why in {**found.absent_half, **found.absent}.items()}
         by_position = sum(rule in (1, 2) for rule, _ in causes.values())
         if by_position > max(2, MAX_NAMED_SHARE * len(self.ranks)):
             self.result.warnings.append(
@@ -61,6 +69,23 @@ class _Verdict:
         ]
         suspects.sort(key=lambda each: (_ORDER[each.rule], -each.waiting, each.rank))
         self.result.suspects = suspects
+
+    def _is_suspicious(self, rank: int, causes: dict[int, tuple[int, str]]) -> bool:
+        """Whether a rank without a recording holds up those that do the same work: its closest group.
+
+        They wait in a collective with it. A cause among them explains that; where they wait for others, it
+        most likely does too.
+        """
+        own = [group.members for group in self.members if rank in group.members]
+        closest = min(own, key=lambda members: max(members) - min(members), default=())
+        heads = [
+            self.found.frontier(peer).head
+            for peer in closest[:MAX_CIRCLE]
+            if peer in self.ranks and self.found.can_look(peer)
+        ]
+        return not set(closest) & (set(causes) - {rank}) and any(
+            head is not None and head.peer is None and rank in head.group.members for head in heads
+        )
 
     def _warn_of_stuck_groups(self) -> None:
         """Say where all wait and none is behind: sequence numbers cannot tell whose GPU is slow."""

@@ -36,6 +36,7 @@ class Inquiry:
         self.mismatched: dict[int, str] = {}
         self.unstarted: dict[int, str] = {}
         self.absent: dict[int, str] = {}
+        self.absent_half: dict[int, str] = {}
         self.waits: dict[tuple[int, int], Wait] = {}
         self.members: dict[Group, list[int]] = defaultdict(list)
         for rank, record in self.ranks.items():
@@ -168,7 +169,7 @@ class Inquiry:
             why = f"it gave no recording, and rank {rank} waits to {verb} it in {head.group}"
             self._wait(rank, peer, head.group, why, is_pair=True)
             if self._is_mostly_recorded:
-                self.absent.setdefault(peer, why)
+                self.absent_half.setdefault(peer, why)
         elif peer not in self.faulted and self.can_look(peer):
             theirs = self.frontier(peer)
             half = theirs.facing(head, rank)

@@ -17,7 +17,7 @@ from tracer.timing.batch import TimedBatch
 from tracer.timing.dispatch_time import ExchangeTime, moe_exchange
 from tracer.timing.kind_time import KindTime, measured_kinds, peak_kinds
 from tracer.timing.layer_work import LayerWork, layer_work
-from tracer.timing.measured.around import around_dense, around_layer, around_moe
+from tracer.timing.measured.around import around_dense, around_layer, around_moe, low_latency_copies
 from tracer.timing.measured.compute import measured_work
 from tracer.timing.measured.error import expected_error, expected_interval
 from tracer.timing.measured.exchange import linked, measured_axes, measured_exchange
@@ -59,7 +59,8 @@ class PassTime:
     kernels of any layer, ``around_moe`` and ``around_dense`` those of a kind, ``head`` the LM head;
     ``traffic`` is what the axes move at link rate, ``axes`` measured calls that stand for some of its
     lines, ``exchange`` dispatch and combine of a MoE layer, ``imbalance`` the busiest expert GPU's picks by
-    their mean, ``floor`` the same pass at peak. At peak rates operators are rooflines, loads even, and small
+    their mean, ``copies`` what a low-latency exchange does on the GPU's own memory (inside its times),
+    ``floor`` the same pass at peak. At peak rates operators are rooflines, loads even, and small
     kernels and the LM head left out. Nothing overlaps but the two link tiers. Where layers are not alike,
     ``kinds`` has what is each kind's own, ``attention``, ``dense`` and ``around`` are empty, and seconds of
     "a MoE layer" and of "a dense layer" are means over those there are.
@@ -83,6 +84,7 @@ class PassTime:
     floor: PassTime | None = None
     kinds: tuple[KindTime, ...] = ()
     imbalance: float = 1.0
+    copies: LayerTime = _NOTHING
 
     def line_seconds(self, line: AxisTraffic) -> float:
         """Seconds of one line of traffic: the measured call that stands for it, or its links."""
@@ -504,6 +506,7 @@ def _measured_compute(
         head=found.head,
         around=_NOTHING if kinds else around_layer(sized, outside, inside, gpu),
         around_moe=around_moe(sized, outside, shared, gpu) if moe else _NOTHING,
+        copies=low_latency_copies(sized, outside, gpu) if moe else _NOTHING,
         around_dense=around_dense(sized, own, gpu) if found.dense.operators else _NOTHING,
     )
 

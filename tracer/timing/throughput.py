@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tracer.timing.schedules.decode_pipeline import DecodePipeline
     from tracer.timing.schedules.pipeline import Pipeline
 
+LEAST_WIRE = 1e-9
 COMMUNICATION_SMS, SMS = 20, 132
 """SMs that dispatch and combine take while they run beside compute (DeepSeek-V3 report, section 3.2.2)."""
 
@@ -91,11 +92,14 @@ def half_beside_communication(half: PassTime, *, low_latency: bool) -> MoeTimes 
 
     The normal dispatch and combine hold 20 of 132 SMs, which arithmetic lacks for as long as they run: work
     bound by it then takes 132/112 of its time, work bound by memory as long as alone. Low-latency kernels
-    receive without SMs. Peak rates know no SMs.
+    hold no SM while bytes travel, but what they copy on the GPU itself runs on the compute stream: the
+    other half waits for it. Peak rates know no SMs.
     """
     times = half.moe_times
-    if times is None or low_latency or half.rates is Rates.PEAK:
+    if times is None or half.rates is Rates.PEAK:
         return times
+    if low_latency:
+        return _with_copies(half, times)
     attention, shared = _bound(half.attention) + _bound_of_kinds(half), _bound(half.shared)
     experts = _bound(half.experts)
     more = _slower(times, attention + shared + experts)
@@ -105,6 +109,26 @@ def half_beside_communication(half: PassTime, *, low_latency: bool) -> MoeTimes 
         times.shared + more * shared,
         times.experts + more * experts,
         times.combine,
+    )
+
+
+def _with_copies(half: PassTime, times: MoeTimes) -> MoeTimes:
+    """Sends and receives moved to the compute stream: before what they serve, or after what they end."""
+    if not half.copies.operators:
+        return times
+    copies = [each.seconds for each in half.copies.operators]
+    # No more than all of a measured exchange is copies.
+    there = min(1.0, (times.dispatch - LEAST_WIRE) / (copies[0] + copies[1]))
+    back = min(1.0, (times.combine - LEAST_WIRE) / (copies[2] + copies[3]))
+    sent, got, returned, added = (
+        share * each for share, each in zip((there, there, back, back), copies, strict=True)
+    )
+    return MoeTimes(
+        times.attention + sent + added,
+        times.dispatch - sent - got,
+        times.shared,
+        times.experts + got + returned,
+        times.combine - returned - added,
     )
 
 

@@ -10,26 +10,22 @@ whose positions are no multiple of the turns, or a single token, moves a little 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import lcm
 from typing import TYPE_CHECKING
 
 from tracer.display import exact_sum
-from tracer.errors import ConfigError
-from tracer.mesh.axes import Axis
-from tracer.mesh.group_kinds import GroupKind, group_kinds
 from tracer.traffic.chance import HitChance
-from tracer.trip.hops.routes import tied_ep_ranks
+from tracer.traffic.shapes import RANK_WORK, GroupShape, check_sum, check_work, group_shapes, kept_messages
 
 if TYPE_CHECKING:
     from tracer.scenario.placement import Placement
     from tracer.scenario.scenario import Scenario
 
 POSITION_WORK = 1 << 18
-MAX_WORK = 1 << 22
-RANK_WORK = 64
-"""Pairs that the bare visit of a rank costs as much as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,78 +56,22 @@ class DispatchCopies:
 NO_COPIES = DispatchCopies(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A dispatch group: NVLink domain, index and EP rank of each member."""
-
-    nvlink_domains: tuple[int, ...]
-    indices: tuple[int, ...]
-    ep_ranks: tuple[int, ...]
-
-
 def expected_copies(scenario: Scenario, layer: int) -> DispatchCopies:
     """Copies of a token in a MoE layer, averaged over the homes of the layer's stage and token positions.
 
     Raises:
         ConfigError: for a mesh or a table of replicas too large to sum over.
     """
-    placement = scenario.placement_of(layer)
-    stage = scenario.stage_of_layer(layer)
-    chance = HitChance.of_model(scenario.model)
-    if placement.has_replicas:
-        return _with_replicas(scenario, placement, stage, chance)
-    shapes = _shapes(scenario, stage)
-    _check_work(sum(len(group.nvlink_domains) for group in shapes) * placement.experts)
-    served = _Served([placement.ep_ranks_of(e) for e in range(placement.experts)], chance, most=1)
+    placement, chance = scenario.placement_of(layer), HitChance.of_model(scenario.model)
+    shapes = group_shapes(scenario, scenario.stage_of_layer(layer))
+    ranks = sum(len(group.ep_ranks) for group in shapes)
+    check_work(ranks * placement.experts)
+    most = max(1, POSITION_WORK // (ranks * scenario.mesh.dispatch_size)) if placement.has_replicas else 1
     total = NO_COPIES
     for group, times in shapes.items():
-        for home in range(len(group.ep_ranks)):
-            total += _home_copies(group, home, served).scaled(times)
-    return total.scaled(1 / scenario.mesh.stage_size)
-
-
-def dispatch_groups(scenario: Scenario, stage: int) -> Iterator[GroupKind]:
-    """One of the dispatch groups of each kind in a stage, with how many there are."""
-    return group_kinds(scenario.mesh, scenario.cluster, (Axis.ETP, Axis.EP), stage)
-
-
-def _group_of(scenario: Scenario, ranks: Sequence[int]) -> _Group:
-    """A group by its members, NVLink domains renumbered in order of appearance."""
-    cluster, numbers = scenario.cluster, dict[int, int]()
-    return _Group(
-        tuple(numbers.setdefault(cluster.nvlink_domain_of(rank), len(numbers)) for rank in ranks),
-        tuple(cluster.index_in_nvlink_domain(rank) for rank in ranks),
-        tuple(scenario.mesh.expert_coordinate(rank, Axis.EP) for rank in ranks),
-    )
-
-
-def _shapes(scenario: Scenario, stage: int) -> dict[_Group, int]:
-    """Dispatch groups of a stage that look alike, with how many there are."""
-    shapes: dict[_Group, int] = {}
-    for kind in dispatch_groups(scenario, stage):
-        group = _group_of(scenario, kind.ranks)
-        shapes[group] = shapes.get(group, 0) + kind.count
-    _check_work(sum(len(group.nvlink_domains) ** 2 for group in shapes))
-    return shapes
-
-
-def check_sum(ranks: int, each: int) -> None:
-    """Refuse a sum that goes through ``each`` partners of every one of ``ranks`` ranks, when that takes long.
-
-    Raises:
-        ConfigError: above ``MAX_WORK`` pairs.
-    """
-    _check_work(ranks * each)
-
-
-def _check_work(work: int) -> None:
-    if work > MAX_WORK:
-        raise ConfigError(
-            "mesh.ep",
-            f"{work:,} pairs of ranks",
-            f"are more than the {MAX_WORK:,} that the exact sum goes through",
-            "take a smaller ep, or a census of drawn tokens",
-        )
+        total += _group_copies(group, placement, chance, most).scaled(times)
+    messages, messages_ib = expected_messages(scenario, layer)
+    return replace(total.scaled(1 / scenario.mesh.stage_size), messages=messages, messages_ib=messages_ib)
 
 
 class _Served:
@@ -151,6 +91,23 @@ class _Served:
                 self.experts_at.setdefault(ep, []).append(expert)
         self._hits: dict[frozenset[int], float] = {}
 
+    def with_own(self, own: int) -> _Served:
+        """The same where an EP rank serves what it has alone: only ranks it shared it with change."""
+        kept = self.experts_at.get(own, [])
+        if all(own == ep for expert in kept for ep in self.ties[expert]):
+            return self
+        ties, changed = list(self.ties), {own}
+        for expert in kept:
+            changed.update(ties[expert])
+            ties[expert] = tuple(ep for ep in ties[expert] if ep == own)
+        found = copy(self)
+        found.ties = ties
+        found.experts_at = dict(self.experts_at)
+        for ep in changed:
+            found.experts_at[ep] = [expert for expert in self.experts_at[ep] if ep in ties[expert]]
+        found._hits = {eps: hit for eps, hit in self._hits.items() if changed.isdisjoint(eps)}
+        return found
+
     def hit(self, eps: frozenset[int]) -> float:
         """Chance that a token has at least one expert on these EP ranks."""
         if eps not in self._hits:
@@ -168,54 +125,90 @@ class _Served:
             found.append(self.chance.of_set(always.union(tied)))
         return exact_sum(found) / positions
 
-    def picks(self, ep: int) -> float:
-        """Expected picks of a token among the experts that an EP rank serves."""
-        return exact_sum(
-            self.chance.picks_of((expert,)) * self.ties[expert].count(ep) / len(self.ties[expert])
-            for expert in self.experts_at.get(ep, ())
-        )
+
+class _Near:
+    """What tokens of one NVLink domain of a group reach, for homes of one EP rank after the other.
+
+    Replicas in the domain serve before others, and an EP rank serves itself before both. So the homes of a
+    domain differ in what its own EP ranks serve, and reach all others alike: those are added up once.
+    """
+
+    def __init__(
+        self, group: GroupShape, domain: int, placement: Placement, chance: HitChance, most: int
+    ) -> None:
+        self.group, self.domain = group, domain
+        self.own: tuple[int, _Served] | None = None
+        at = zip(group.ep_ranks, group.nvlink_domains, strict=True)
+        self.near = {ep for ep, there in at if there == domain}
+        ties = [placement.ep_ranks_of(expert) for expert in range(placement.experts)]
+        ties = [tuple(ep for ep in tie if ep in self.near) or tie for tie in ties]
+        self.served = _Served(ties, chance, most)
+        self.members: dict[int, list[int]] = {}
+        for member, there in enumerate(group.nvlink_domains):
+            self.members.setdefault(there, []).append(member)
+        self.alike = {
+            there: _Reached.of(group, members, self.served)
+            for there, members in self.members.items()
+            if self.near.isdisjoint(group.ep_ranks[member] for member in members)
+        }
+
+    def copies(self, home: int) -> DispatchCopies:
+        """Copies from one home of the domain, messages aside."""
+        group, served = self.group, self._served_at(self.group.ep_ranks[home])
+        inside = [member for member in self.members[self.domain] if member != home]
+        nvlink = near = exact_sum(served.hit(frozenset((group.ep_ranks[member],))) for member in inside)
+        ib = gpus_ib = 0.0
+        for there, members in self.members.items():
+            if there == self.domain:
+                continue
+            reached = self.alike.get(there) or _Reached.of(group, members, served)
+            gpus_ib += reached.gpus
+            relay = reached.relays.get(group.indices[home])
+            if relay is None:
+                ib += reached.gpus
+            else:
+                ib += reached.domain
+                nvlink += reached.gpus - relay
+        return DispatchCopies(nvlink, ib, near + gpus_ib, gpus_ib, 0.0, 0.0)
+
+    def _served_at(self, own: int) -> _Served:
+        """Who serves tokens of an EP rank of the domain: itself what it has, and its neighbours the rest."""
+        if self.own is None or self.own[0] != own:
+            self.own = (own, self.served.with_own(own))
+        return self.own[1]
 
 
-def _home_copies(group: _Group, home: int, served: _Served) -> DispatchCopies:
-    """Copies from one home of a group."""
-    own = group.nvlink_domains[home]
-    hits = [served.hit(frozenset((ep,))) for ep in group.ep_ranks]
-    picks = [served.picks(ep) for ep in group.ep_ranks]
-    nvlink = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] == own and i != home)
-    messages = exact_sum(picks) - picks[home]
-    messages_ib = exact_sum(pick for i, pick in enumerate(picks) if group.nvlink_domains[i] != own)
-    gpus_ib = exact_sum(hit for i, hit in enumerate(hits) if group.nvlink_domains[i] != own)
-    gpus = nvlink + gpus_ib
-    ib = 0.0
-    for nvlink_domain in set(group.nvlink_domains) - {own}:
-        there = [i for i, at in enumerate(group.nvlink_domains) if at == nvlink_domain]
-        relays = [i for i in there if group.indices[i] == group.indices[home]]
-        if not relays:
-            ib += exact_sum(hits[i] for i in there)
-            continue
-        ib += served.hit(frozenset(group.ep_ranks[i] for i in there))
-        nvlink += exact_sum(hits[i] for i in there if i != relays[0])
-    return DispatchCopies(nvlink, ib, gpus, gpus_ib, messages, messages_ib)
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """Chances at the members of one remote NVLink domain, added up; ``relays`` by index."""
+
+    gpus: float
+    domain: float
+    relays: dict[int, float]
+
+    @classmethod
+    def of(cls, group: GroupShape, members: Sequence[int], served: _Served) -> _Reached:
+        """The members' chances by what serves a home's tokens."""
+        eps = [group.ep_ranks[member] for member in members]
+        hits = [served.hit(frozenset((ep,))) for ep in eps]
+        relays: dict[int, float] = {}
+        for member, hit in zip(members, hits, strict=True):
+            relays.setdefault(group.indices[member], hit)
+        return cls(exact_sum(hits), served.hit(frozenset(eps)), relays)
 
 
-def _with_replicas(scenario: Scenario, placement: Placement, stage: int, chance: HitChance) -> DispatchCopies:
-    """Average over homes, each with replicas of its own choice, and over token positions."""
-    alike = list(dispatch_groups(scenario, stage))
-    members, ranks = scenario.mesh.dispatch_size, sum(len(kind.ranks) for kind in alike)
-    _check_work(ranks * (members + placement.experts))
-    most = max(1, POSITION_WORK // (ranks * members))
+@lru_cache(maxsize=256)
+def _group_copies(group: GroupShape, placement: Placement, chance: HitChance, most: int) -> DispatchCopies:
+    """Copies from all homes of a group, messages aside; shapes that recur are summed once."""
+    homes: dict[int, list[int]] = {}
+    for home, domain in enumerate(group.nvlink_domains):
+        homes.setdefault(domain, []).append(home)
     total = NO_COPIES
-    for kind in alike:
-        group = _group_of(scenario, kind.ranks)
-        for home, source in enumerate(kind.ranks):
-            served = _Served(_ties(scenario, placement, stage, source), chance, most)
-            total += _home_copies(group, home, served).scaled(kind.count)
-    return total.scaled(1 / scenario.mesh.stage_size)
-
-
-def _ties(scenario: Scenario, placement: Placement, stage: int, source: int) -> list[Sequence[int]]:
-    """EP ranks that serve each expert equally well for a source."""
-    return [tied_ep_ranks(scenario, placement, stage, source, e) for e in range(placement.experts)]
+    for domain, own in homes.items():
+        near = _Near(group, domain, placement, chance, most)
+        for home in sorted(own, key=lambda home: group.ep_ranks[home]):
+            total += near.copies(home)
+    return total
 
 
 def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
@@ -226,29 +219,14 @@ def expected_messages(scenario: Scenario, layer: int) -> tuple[float, float]:
     placement, stage = scenario.placement_of(layer), scenario.stage_of_layer(layer)
     chance = HitChance.of_model(scenario.model)
     shares = [chance.picks_of((expert,)) for expert in range(placement.experts)]
-    alike = list(dispatch_groups(scenario, stage))
-    each = max(RANK_WORK, scenario.mesh.dispatch_size, placement.experts if placement.has_replicas else 0)
-    check_sum(sum(len(kind.ranks) for kind in alike), each)
-    plain = (
-        None if placement.has_replicas else _by_ep(_ties(scenario, placement, stage, 0), shares, placement.ep)
-    )
+    shapes = group_shapes(scenario, stage)
+    each = max(RANK_WORK, placement.slots_on(0))
+    check_sum(sum(len(group.ep_ranks) for group in shapes), each)
+    every = exact_sum(shares) * scenario.mesh.etp
     messages = crossing = 0.0
-    for kind in alike:
-        group = _group_of(scenario, kind.ranks)
-        for home, source in enumerate(kind.ranks):
-            by_ep = plain or _by_ep(_ties(scenario, placement, stage, source), shares, placement.ep)
-            picks = [by_ep[ep] for ep in group.ep_ranks]
-            own = group.nvlink_domains[home]
-            away = (pick for pick, at in zip(picks, group.nvlink_domains, strict=True) if at != own)
-            messages += kind.count * (exact_sum(picks) - picks[home])
-            crossing += kind.count * exact_sum(away)
+    for group, times in shapes.items():
+        at_home, inside = kept_messages(group, placement, shares)
+        homes = len(group.ep_ranks)
+        messages += times * (homes * every - at_home)
+        crossing += times * (homes * every - inside)
     return messages / scenario.mesh.stage_size, crossing / scenario.mesh.stage_size
-
-
-def _by_ep(ties: list[Sequence[int]], shares: list[float], ep: int) -> list[float]:
-    """Expected picks by EP rank ``[ep]``, ties shared evenly."""
-    found = [0.0] * ep
-    for tie, share in zip(ties, shares, strict=True):
-        for rank in tie:
-            found[rank] += share / len(tie)
-    return found

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.mesh.axes import Axis
-from tracer.mesh.cluster import Tier
 from tracer.model.dtype import BYTES, dispatch_row_bytes
 from tracer.model.parameters import expert_parameters
 from tracer.scenario.plan import Contract, DispatchMode, Sp
@@ -15,22 +14,16 @@ from tracer.scenario.step import bytes_per_expert
 from tracer.traffic.chance import HitChance
 from tracer.traffic.dispatch import (
     NO_COPIES,
-    RANK_WORK,
     DispatchCopies,
-    check_sum,
-    dispatch_groups,
     expected_copies,
     expected_messages,
 )
 from tracer.traffic.line import AxisTraffic, crossing_share, layers_by_stage, shared_line, split_line
-from tracer.trip.hop import HopKind, Part, Where
-from tracer.trip.hops.ep import pulls_to
+from tracer.traffic.shapes import RANK_WORK, check_sum, group_shapes, pulled_weights
+from tracer.trip.hop import HopKind
 
 if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
-
-PULL_WORK = 20
-"""Pairs that a pulled expert costs as much as: each is a transfer that is built and thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +168,18 @@ def _all_rows_line(scenario: Scenario, tokens: int) -> AxisTraffic:
 def pulled_bytes(scenario: Scenario) -> tuple[float, float]:
     """(NVLink, IB) bytes of weights a rank pulls in a MoE layer, on average."""
     nvlink = ib = 0.0
+    whole, etp = bytes_per_expert(scenario), scenario.mesh.etp
+    slices = [whole * (each + 1) // etp - whole * each // etp for each in range(etp)]
     for layer, share in _distinct_layers(scenario).items():
-        stage = scenario.stage_of_layer(layer)
-        alike = list(dispatch_groups(scenario, stage))
-        each = PULL_WORK * max(RANK_WORK, scenario.placement_of(layer).experts)
-        check_sum(sum(len(kind.ranks) for kind in alike), each)
-        for kind in alike:
-            for rank in kind.ranks:
-                for transfer in pulls_to(scenario, Where(layer, stage, 0, rank, Part.MOE), rank):
-                    part = transfer.bytes * kind.count * share / scenario.mesh.stage_size
-                    nvlink, ib = (nvlink, ib + part) if transfer.tier is Tier.IB else (nvlink + part, ib)
+        placement, shapes = (
+            scenario.placement_of(layer),
+            group_shapes(scenario, scenario.stage_of_layer(layer)),
+        )
+        check_sum(sum(len(group.ep_ranks) for group in shapes), max(RANK_WORK, placement.slots_on(0)))
+        for group, times in shapes.items():
+            inside, between = pulled_weights(group, placement, slices)
+            part = times * share / scenario.mesh.stage_size
+            nvlink, ib = nvlink + inside * part, ib + between * part
     return nvlink, ib
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = ["auto", "plain", "vllm", "sglang", "megatron", "logits"]
 QUIET_SECONDS = 1.0
-INTERRUPTED = 1
+INTERRUPTED = 130
 
 
 @click.command("census")
@@ -51,8 +51,8 @@ def census_command(scenario: Scenario, as_json: bool, **options: Any) -> None:
     """Count every pick of a batch: copies, bytes, loads, imbalance, what de-duplication saves.
 
     Picks are [layers, tokens, k]; tokens are split evenly and in order over stage 0's ranks. Ctrl+C ends the
-    count early: what is counted is printed, named as partial, with exit code 1. Counts [layers, experts], or
-    [window, layers, experts], give loads and imbalance alone.
+    count early: what is counted is printed, named as partial, with exit code 130. Counts [layers, experts],
+    or [window, layers, experts], give loads and imbalance alone.
 
     \b
     Example:

@@ -10,7 +10,7 @@ from app.query.address import scenario_of
 from app.reports.batch.balance import balance_blocks
 from app.reports.batch.counted import counted_blocks, counts_sent
 from app.reports.batch.permutation import permutation_blocks
-from app.reports.batch.picks import AT_ONCE, AskedPicks, sent_picks
+from app.reports.batch.picks import AT_ONCE, AT_ONCE_PICKS, AskedPicks, sent_picks
 from app.reports.blocks import Block, alert, chart, counts, heading, job, note, table
 from layouts.charts.bars import Series, columns_figure
 from layouts.charts.matrix import MAX_RANKS, matrix_figure
@@ -43,7 +43,7 @@ def batch_report(
     """The page's controls and blocks; picks are drawn, or those of a file that was sent.
 
     What is wrong with the file is said beside its control, over the drawn picks. More than ``AT_ONCE``
-    drawn tokens are only counted where somebody watches the ``progress``.
+    drawn tokens, or ``AT_ONCE_PICKS`` picks, are only counted where somebody watches the ``progress``.
 
     Raises:
         ConfigError: for what is wrong with the scenario or a number, or when numba is not installed.
@@ -72,13 +72,17 @@ def batch_report(
 
 def _drawn(scenario: Scenario, asked: AskedPicks, progress: Progress | None) -> list[Block]:
     """The census of drawn picks; a batch too large to wait for is offered as a job instead."""
+    asked.check(scenario)
     picks = asked.drawn(scenario)
-    if asked.tokens <= AT_ONCE or progress is not None:
+    short = asked.tokens <= AT_ONCE and asked.work(scenario) <= AT_ONCE_PICKS
+    if short or progress is not None:
         try:
             return _counted(scenario, picks, asked, progress)
         except ConfigError as error:
             return [alert(error)]
     said = f"More than {AT_ONCE:,} tokens are counted in the background."
+    if asked.tokens <= AT_ONCE:
+        said = f"What costs as much as {asked.work(scenario):,} plain picks is counted in the background."
     command = f"`tokentrip census SCENARIO --tokens {asked.tokens}`"
     without = f"{said} This server names no folder for such jobs (TOKENTRIP_JOBS); {command} counts them."
     return [job(said, f"Count {asked.tokens:,} tokens", without)]

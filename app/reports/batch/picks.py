@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from tracer.scenario.scenario import Scenario
 
 TOKENS, AT_ONCE, MOST_TOKENS = 1_024, 1 << 16, 1 << 22
+AT_ONCE_PICKS, MOST_PICKS = 1 << 25, 1 << 33
+"""Picks that a page counts while its reader waits (two seconds or so), and that a job counts at all."""
+
+LAYER_PICKS, CELLS_PER_PICK, EASY_TOP_K = 1 << 13, 8, 12
+"""What a layer costs by itself in picks, cells of its matrix per pick, and the k above which each of k
+picks costs in proportion to k, for none may be drawn twice."""
 MAX_BYTES = 1 << 24
 SUFFIXES = ".npy,.npz,.parquet,.json,.csv,.pt,.pth,.safetensors"
 POPULARITIES = {
@@ -61,6 +67,27 @@ class AskedPicks:
             number_control("slots", "Expert slots for EPLB", self.slots, least=1),
             file_control("picks", label, name, accept=SUFFIXES, most_bytes=MAX_BYTES, wrong=wrong),
         ]
+
+    def work(self, scenario: Scenario) -> int:
+        """What the count costs, in plain picks: of all MoE layers and walks, and each layer's matrix."""
+        model = scenario.model
+        walks = 1 if self.slots is None else 3
+        ranks, top_k = scenario.mesh.stage_size, model.top_k or 0
+        drawn = self.tokens * top_k * max(top_k, EASY_TOP_K) // EASY_TOP_K
+        each = LAYER_PICKS + drawn + ranks * ranks // CELLS_PER_PICK
+        return walks * model.moe_layers * each
+
+    def check(self, scenario: Scenario) -> None:
+        """Refuse a count that no job would end.
+
+        Raises:
+            ConfigError: above ``MOST_PICKS``.
+        """
+        work = self.work(scenario)
+        if work > MOST_PICKS:
+            layers = scenario.model.moe_layers
+            rule = f"of {layers:,} layers cost as much as {work:,} plain picks, over {MOST_PICKS:,}"
+            raise ConfigError("tokens", self.tokens, rule, "take fewer tokens, layers or GPUs")
 
     def drawn(self, scenario: Scenario) -> PickSource:
         """Picks drawn for every MoE layer of the scenario's model.

@@ -161,7 +161,8 @@ class Expander:
         if decided is not None:
             return decided
         missing = tuple(dict.fromkeys(name for part in unread for name in part.missing))
-        return Unread(typed, missing, split_fields(parts), "".join(map(read_again, parts)))
+        text = _bounded(["".join(map(read_again, parts))])[0]
+        return Unread(typed, missing, tuple(_bounded(list(split_fields(parts)))), text)
 
     def text_of(self, piece: Piece) -> str:
         """One piece as text."""

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
+from tracer.errors import ConfigError
+
 _FENCE = re.compile(r"\s*(?:>\s*)?(```+|~~~+)\s*\{?\.?([\w+.-]*)")
 _DIRECTIVE = re.compile(r"(\s*)\.\. (?:code-block|code|sourcecode)::\s*([\w+.-]*)\s*$")
 _SHELL = frozenset(
@@ -17,6 +19,9 @@ _LAUNCHES = re.compile(
     r"|pretrain_|torchtitan|run_train|MaxText|maxtext|nanotron|srun |mpirun|nemo |verl\."
     r"|actor_rollout_ref|_parallel"
 )
+
+
+MAX_BLOCKS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ class CodeBlock:
 def code_blocks(text: str) -> tuple[list[CodeBlock], bool]:
     """The code blocks of a text, and whether anything stands outside of them.
 
+    Raises:
+        ConfigError: above ``MAX_BLOCKS`` blocks.
+
     >>> code_blocks("Run:\\n```bash\\nvllm serve m\\n```")
     ([CodeBlock(suffix='.sh', body='vllm serve m')], True)
     """
@@ -43,6 +51,10 @@ def code_blocks(text: str) -> tuple[list[CodeBlock], bool]:
     lines = text.splitlines()
     place = 0
     while place < len(lines):
+        if len(blocks) > MAX_BLOCKS:
+            raise ConfigError(
+                "text", f"over {MAX_BLOCKS:,} code blocks", "are more than is read", "give the launch alone"
+            )
         line = lines[place]
         place += 1
         fence, directive = _FENCE.match(line), _DIRECTIVE.match(line)

@@ -15,6 +15,7 @@ from tracer.errors import ConfigError
 
 MAX_CHARACTERS = 500_000
 MAX_WORDS = 20_000
+MAX_TOKENS = 80_000
 MAX_EXPANSION = 4_000
 MAX_COMMAND = 100_000
 _PLAIN = re.compile(r"[^\s\\'\"$`|&;()<>#]+")
@@ -102,10 +103,9 @@ def tokens_of(text: str) -> list[Token]:
     words = 0
     for token in _Lexer(_tidied(text)).tokens():
         words += isinstance(token, Word) and 1 + len(token.items or ())
-        if words > MAX_WORDS:
-            raise ConfigError(
-                "flags", f"{len(text)} characters", f"are more than {MAX_WORDS} words", "cut them"
-            )
+        if words > MAX_WORDS or len(found) > MAX_TOKENS:
+            what = f"{MAX_WORDS} words" if words > MAX_WORDS else f"{MAX_TOKENS} words, lines and brackets"
+            raise ConfigError("flags", f"{len(text)} characters", f"are more than {what}", "cut them")
         found.append(token)
     return found
 

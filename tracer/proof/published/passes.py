@@ -18,7 +18,8 @@ from tracer.timing.throughput import Throughput, half_beside_communication, thro
 
 _ASSUMES = (
     "loads even, picks limited to 4 of 8 groups, small kernels as quantise kernels of as many bytes, 20 of "
-    "132 SMs for normal dispatch, two-batch overlap, no scheduler, no MTP; an H800's FP8 taken as an H100's"
+    "132 SMs while normal dispatch runs, low-latency copies on the compute stream, "
+    "two-batch overlap, no scheduler, no MTP; an H800's FP8 taken as an H100's"
 )
 
 

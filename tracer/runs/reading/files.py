@@ -20,7 +20,13 @@ from typing import IO, Any
 from tracer.batch.picks.safe_pickle import MAX_DUMP_BYTES, RefusedPickle, load_head, loads
 from tracer.errors import ConfigError
 from tracer.runs.reading import flight_recorder, kineto
-from tracer.runs.reading.flight_recorder import EntryReader, RefusedDump, completed_by_entries, read_head
+from tracer.runs.reading.flight_recorder import (
+    EntryReader,
+    RefusedDump,
+    completed_by_entries,
+    numbers_of,
+    read_head,
+)
 from tracer.runs.reading.json_stream import RefusedJson, pieces
 from tracer.runs.reading.kineto import RefusedTrace, TraceReader
 from tracer.runs.reading.nccl_log import MAX_LINE_CHARS, LogReader, RefusedLog
@@ -176,8 +182,7 @@ def _later(reader: _Reader, file: str) -> Any:
     def load() -> tuple[Op, ...]:
         """The operations, or none."""
         try:
-            with open(file, "rb") as raw:
-                tables = loads(raw.read(MAX_DUMP_BYTES + 1))
+            tables = _dump_tables(file)
             entries = tables.get(flight_recorder.ENTRIES)
             return tuple(EntryReader(read_head(tables)).read(entries if isinstance(entries, list) else ()))
         except (*_REFUSALS, OSError) as error:
@@ -187,6 +192,22 @@ def _later(reader: _Reader, file: str) -> Any:
     return load
 
 
+def _dump_tables(file: str) -> dict[str, Any]:
+    """A dump that was read before, once more: a pickle, or JSON, perhaps compressed."""
+    with open(file, "rb") as raw:
+        is_packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        content: IO[bytes] = raw
+        if is_packed:
+            content = io.BufferedReader(_Bounded(raw, gzip.GzipFile(fileobj=raw)))
+        data = content.read(MAX_DUMP_BYTES + 1)
+    if data[:1] != _PICKLE and data[:2] not in (b"(d", b"(l"):
+        with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", errors="replace") as text:
+            return _dump_of_pieces(text)[0]
+    tables: dict[str, Any] = loads(data)
+    return tables
+
+
 def _add_dump(reader: _Reader, file: str, tables: Any) -> None:
     if not isinstance(tables, dict) or not flight_recorder.KEYS & tables.keys():
         raise _Unreadable("it is a pickle of something else than a Flight Recorder dump")
@@ -194,8 +215,22 @@ def _add_dump(reader: _Reader, file: str, tables: Any) -> None:
     if not isinstance(entries, list | tuple):
         raise RefusedDump("its entries are no list")
     head = read_head(tables)
+    if reader.is_large and head.status and _add_light(reader, file, head, entries):
+        return
     entry_reader = EntryReader(head)
     _add_entries(reader, file, head, entry_reader, entry_reader.read(entries))
+
+
+def _add_light(reader: _Reader, file: str, head: flight_recorder.DumpHead, entries: Sequence[Any]) -> bool:
+    """A rank of a large run whose entries tell the numbers of its groups and nothing more, for now."""
+    numbers = numbers_of(head, entries)
+    progress = head.progress(numbers) or head.progress(head.numbers_like(reader.described))
+    if len(progress) < len(head.status):
+        return False
+    reader.described.update({number: group.description for number, group in numbers.items()})
+    rank = _rank_of(file, head.groups.values())
+    _add(reader, _record(rank, file, head, progress, _later(reader, file), nothing=not entries))
+    return True
 
 
 def _add_entries(
@@ -207,7 +242,9 @@ def _add_entries(
     progress = completed_by_entries(ops) | progress
     groups = [*head.groups.values(), *entry_reader.strangers.values()]
     kept = tuple(ops)
-    record = _record(_rank_of(file, groups), file, head, progress, lambda: kept, nothing=not ops)
+    # Millions of operations in memory at once are more than a large run may take.
+    load = _later(reader, file) if reader.is_large else lambda: kept
+    record = _record(_rank_of(file, groups), file, head, progress, load, nothing=not ops)
     _add(reader, replace(record, groups=tuple(dict.fromkeys(groups))))
 
 
@@ -249,6 +286,17 @@ def _rank_of(file: str, groups: Iterable[Group]) -> int:
 
 def _read_json(reader: _Reader, file: str, text: io.TextIOWrapper) -> None:
     """A dump or a trace, by the keys that come."""
+    dump, trace, is_trace = _dump_of_pieces(text)
+    if dump.keys() & flight_recorder.KEYS:
+        _add_dump(reader, file, dump)
+    elif is_trace:
+        _add_trace(reader, file, trace)
+    else:
+        raise _Unreadable("it is JSON, but neither a Flight Recorder dump nor a profiler trace")
+
+
+def _dump_of_pieces(text: io.TextIOWrapper) -> tuple[dict[str, Any], TraceReader, bool]:
+    """Tables of a dump, and the events of a trace, whichever of them a file holds."""
     trace, dump = TraceReader(), {}
     entries: list[Any] = []
     is_trace = False
@@ -266,11 +314,8 @@ def _read_json(reader: _Reader, file: str, text: io.TextIOWrapper) -> None:
         elif piece.key in flight_recorder.KEYS or piece.key == "version":
             dump[piece.key] = piece.value
     if dump.keys() & flight_recorder.KEYS or entries:
-        _add_dump(reader, file, dump | {flight_recorder.ENTRIES: entries})
-    elif is_trace:
-        _add_trace(reader, file, trace)
-    else:
-        raise _Unreadable("it is JSON, but neither a Flight Recorder dump nor a profiler trace")
+        dump[flight_recorder.ENTRIES] = entries
+    return dump, trace, is_trace
 
 
 def _add_trace(reader: _Reader, file: str, trace: TraceReader) -> None:

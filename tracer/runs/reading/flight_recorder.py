@@ -212,6 +212,19 @@ class EntryReader:
         return self._shapes.setdefault(key, key)
 
 
+def numbers_of(head: DumpHead, entries: Iterable[Any]) -> dict[int, Group]:
+    """Groups by the number that entries give them, without reading more of the entries."""
+    found: dict[int, Group] = {}
+    for entry in entries:
+        number = entry.get("pg_id") if isinstance(entry, Mapping) else None
+        if type(number) is int and number not in found:
+            named = entry.get("process_group")
+            group = head.groups.get(str(named[0])) if isinstance(named, list | tuple) and named else None
+            if group is not None:
+                found[number] = group
+    return found
+
+
 def _time(value: object) -> int | None:
     """A time in nanoseconds; 0 is JSON's way to say that there is none."""
     return _count(value) or None

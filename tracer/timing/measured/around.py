@@ -14,7 +14,7 @@ from tracer.model.layers import CompressedAttention, HeadAttention, LatentAttent
 from tracer.model.parameters import part_format
 from tracer.model.weight_format import WeightFormat
 from tracer.model.weights import WeightPart
-from tracer.scenario.plan import Contract
+from tracer.scenario.plan import Contract, DispatchMode
 from tracer.timing import estimate
 from tracer.timing.calibration.answer import Estimate
 from tracer.timing.calibration.formats import KernelDtype
@@ -22,12 +22,14 @@ from tracer.timing.layer_work import shared_rows
 from tracer.timing.measured.compute import at_best, gemm_format, is_deepseek_block
 from tracer.timing.operators import Operator
 from tracer.timing.roofline import LayerTime, OperatorTime
+from tracer.traffic.moe import RowBytes
 
 if TYPE_CHECKING:
     from tracer.mesh.hardware import Hardware
     from tracer.model.layers import LayerKind
     from tracer.scenario.scenario import Scenario
 
+COPIES = ("dispatch send", "dispatch receive", "combine send", "combine receive")
 QUANTISE_BYTES = 3
 NORM_BYTES = 8
 """A norm that adds the residual: rows and residual in, rows and residual out, BF16."""
@@ -126,6 +128,31 @@ def _feed_forward(
         columns = model.need("hidden", "time a quantise kernel") + width
         found.append(_kernel(f"{name} quantise", rows, columns, QUANTISE_BYTES, gpu))
     return found
+
+
+def low_latency_copies(scenario: Scenario, rows: float, gpu: Hardware) -> LayerTime:
+    """What the low-latency dispatch and combine do on a GPU's own memory: send, receive, send, receive.
+
+    Their measured times hold it. Dispatch reads BF16 rows and writes a copy for each pick into the send
+    buffer, and receives by copying rows out of another; combine copies each pick's result to send it, and
+    reads a token's results to add them. Picks are even, so that as many rows come as go. Empty where no
+    low-latency kernel runs.
+    """
+    plan, members = scenario.plan, scenario.mesh.etp * scenario.mesh.ep
+    if plan.contract is not Contract.EP or plan.dispatch is not DispatchMode.LOW_LATENCY or members < 2:
+        return LayerTime(())
+    model, size = scenario.model, RowBytes.of(scenario)
+    hidden = model.need("hidden", "time the copies of a dispatch")
+    picks = model.need("top_k", "time the copies of a dispatch") + len(scenario.always_picked)
+    there, back = size.dispatch / hidden, size.combine / hidden
+    return LayerTime(
+        (
+            _kernel(COPIES[0], rows, hidden, 2 + picks * there, gpu),
+            _kernel(COPIES[1], rows * picks, hidden, 2 * there, gpu),
+            _kernel(COPIES[2], rows * picks, hidden, 2 * back, gpu),
+            _kernel(COPIES[3], rows, hidden, (picks + 1) * back, gpu),
+        )
+    )
 
 
 def _kernel(name: str, rows: float, columns: float, bytes_per_value: float, gpu: Hardware) -> OperatorTime:
