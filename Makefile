@@ -11,7 +11,7 @@ EXTRAS := app,census,cluster,test,docs,dev
 PACKAGES := tracer layouts app tokentrip.py pytest_tokentrip.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup app test tools fuzz lint lint-js types doctest docs bench bench-ui load packages mutants licences constraints check-constraints clean
+.PHONY: help setup app test tools fuzz lint lint-js types doctest docs site bench bench-ui load packages mutants licences constraints check-constraints clean
 
 help:  ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 19
@@ -69,6 +69,11 @@ doctest: $(INSTALLED)  ## run the examples in docstrings
 
 docs: $(INSTALLED)  ## build the site into docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -b html docs docs/_build/html
+	@if command -v npm >/dev/null; then $(BIN)/tokentrip site docs/_build/html/site; \
+	else echo "no npm: live meshes stay pictures (Debian: apt-get install nodejs npm)" >&2; fi
+
+site: $(INSTALLED)  ## build the explorer as a folder of files into docs/_build/site
+	$(BIN)/tokentrip site docs/_build/site
 
 bench: $(INSTALLED)  ## ratios of the engine against named baselines
 	$(BIN)/python -m benchmarks

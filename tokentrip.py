@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     import flask
 
+    from app.site.notebook import LiveTrip
     from tracer.batch.census.result import Census
     from tracer.batch.picks.source import PickSource
     from tracer.frameworks.opening import LaunchedMesh
@@ -82,6 +83,7 @@ __all__ = [
     "export",
     "fits",
     "from_launch",
+    "live_trip",
     "load",
     "main",
     "orders",
@@ -251,6 +253,17 @@ def export(source: Source | Trip | Trips, target: str | Path, *, hop: int | None
         raise ConfigError("hop", hop, f"must be a hop from 0 to {last}", "try 0, the landing")
     write_whole(path, write(several, hop))
     return path
+
+
+def live_trip(source: Source, site: str, *, hop: int | None = None) -> LiveTrip:
+    """A trip that a notebook shows live, from the folder of ``tokentrip site`` that is served at ``site``.
+
+    Raises:
+        ConfigError: as :func:`load`, and for a site that has no address of the web.
+    """
+    from app.site.notebook import live_trip as show
+
+    return show(source, site, hop=hop)
 
 
 def create_server() -> flask.Flask:

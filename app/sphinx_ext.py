@@ -13,6 +13,9 @@ The argument is a preset or a scenario file beside the page. ``show`` is ``pictu
 puts one figure into a sentence: ``{token-fact}`six-cuts home` ``; its names are those of
 ``tracer.trip.facts``. ``token-model`` draws what a model is made of: one that ships, or a config.json beside
 the page. Everything is made when the site is built.
+
+Where ``conf.py`` says in ``tokentrip_site`` where a folder of ``tokentrip site`` lies, ``:live:`` lets the
+reader change the trip of a picture, and ``token-explorer`` shows the whole explorer.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ def _shown(argument: str) -> str:
 
 
 class TokenTrip(SphinxDirective):
-    """``token-trip SCENARIO`` with the options ``show``, ``hop``, ``tokens``, ``alt`` and ``caption``."""
+    """``token-trip SCENARIO``; options: ``show``, ``hop``, ``tokens``, ``live``, ``alt``, ``caption``."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -59,6 +62,7 @@ class TokenTrip(SphinxDirective):
         "show": _shown,
         "hop": directives.nonnegative_int,
         "tokens": directives.unchanged_required,
+        "live": directives.flag,
         "alt": directives.unchanged_required,
         "caption": directives.unchanged_required,
     }
@@ -69,6 +73,8 @@ class TokenTrip(SphinxDirective):
         try:
             trips = self._trips()
             hop = self._hop(trips, show)
+            if "live" in self.options:
+                return self._live(trips, show, hop)
             if show in PICTURES:
                 return self._picture(trips, show, hop)
             if show == "table":
@@ -101,11 +107,52 @@ class TokenTrip(SphinxDirective):
             picture = MovingPicture("", self._image(trips, PICTURES["picture"], hop), picture)
         return _with_caption(self, picture)
 
+    def _live(self, trips: Trips, show: str, hop: int | None) -> list[nodes.Node]:
+        """The picture, and the explorer in its place when the reader asks for it."""
+        from urllib.parse import urlencode
+
+        from app.query.address import flatten
+
+        if show != "picture":
+            raise ConfigError("live", show, "needs a picture to stand in for", "leave :show: out")
+        source, scenario = self.arguments[0].strip(), trips.scenario
+        is_file = Path(source).suffix.lower() in SUFFIXES
+        query = {"scenario": "", **flatten(scenario.to_dict())} if is_file else {"scenario": source}
+        query |= {"follow": self.options["tokens"]} if "tokens" in self.options else {}
+        query |= {} if hop is None else {"hop": str(hop)}
+        site = _site(self.env)
+        live = LiveTrip("", self._image(trips, PICTURES[show], hop), site=site, query=urlencode(query))
+        return _with_caption(self, live)
+
     def _image(self, trips: Trips, ending: str, hop: int | None) -> nodes.image:
         from app.exports.formats import FORMATS
 
         text = str(FORMATS[ending](trips, hop))
         return _image_of(self, trips.scenario.name or "trip", text, _alt(trips, hop))
+
+
+class TokenExplorer(SphinxDirective):
+    """``token-explorer``: the explorer itself, from the folder that ``tokentrip_site`` names."""
+
+    def run(self) -> list[nodes.Node]:
+        """A frame in HTML, and nothing on paper."""
+        try:
+            return [Explorer("", site=_site(self.env))]
+        except ConfigError as error:
+            raise self.error(f"token-explorer: {error}") from error
+
+
+def _site(env: BuildEnvironment) -> str:
+    """Where the folder of the explorer lies, with a slash at its end.
+
+    Raises:
+        ConfigError: when conf.py does not say.
+    """
+    site = str(env.config.tokentrip_site or "")
+    if not site:
+        fix = 'write it in conf.py: tokentrip_site = "site/"'
+        raise ConfigError("tokentrip_site", None, "is needed for what is live", fix)
+    return site.rstrip("/") + "/"
 
 
 class TokenModel(SphinxDirective):
@@ -179,9 +226,50 @@ def _show_moving(writer: Any, node: MovingPicture) -> None:
     raise nodes.SkipNode
 
 
-def _show_still(writer: Any, node: MovingPicture) -> None:
+def _show_still(writer: Any, node: MovingPicture | LiveTrip) -> None:
     """Printed formats get the still image."""
     node.children[0].walkabout(writer)
+    raise nodes.SkipNode
+
+
+class LiveTrip(nodes.General, nodes.Element):
+    """A picture that the explorer replaces when the reader asks; ``query`` is the address it opens with."""
+
+
+class Explorer(nodes.General, nodes.Element):
+    """The explorer in a frame."""
+
+
+def _place(writer: Any, site: str) -> str:
+    """The folder of the explorer as the page being written names it."""
+    from posixpath import dirname
+
+    if site.startswith(("/", "http://", "https://")):
+        return site
+    builder = writer.builder
+    up = dirname(builder.get_relative_uri(builder.current_docname, builder.config.root_doc))
+    return f"{up}/{site}" if up else site
+
+
+def _show_live(writer: Any, node: LiveTrip) -> None:
+    """The element with the picture inside: without its script, or in print, the picture stands."""
+    place, query = _place(writer, node["site"]), writer.attval(node["query"])
+    writer.body.append(f'<script defer src="{place}token-trip.js"></script><token-trip live query="{query}">')
+
+
+def _end_live(writer: Any, node: LiveTrip) -> None:
+    address = writer.attval(f"{_place(writer, node['site'])}?{node['query']}")
+    writer.body.append(f'</token-trip><p><a class="external" href="{address}">Open in the explorer</a></p>')
+
+
+def _show_explorer(writer: Any, node: Explorer) -> None:
+    place = writer.attval(_place(writer, node["site"]))
+    writer.body.append(f'<iframe src="{place}" title="The explorer" loading="lazy" height="760"')
+    writer.body.append(' style="width: 100%; border: 1px solid currentColor"></iframe>')
+    raise nodes.SkipNode
+
+
+def _skip(writer: Any, node: Explorer) -> None:
     raise nodes.SkipNode
 
 
@@ -269,8 +357,14 @@ def _row(cells: list[Any]) -> nodes.row:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives and the role; builds may run in parallel."""
     app.add_directive("token-trip", TokenTrip)
+    app.add_directive("token-explorer", TokenExplorer)
     app.add_directive("token-model", TokenModel)
+    app.add_config_value("tokentrip_site", "", "env", types=[str])
     app.add_role("token-fact", TokenFact())
     html, paper = (_show_moving, None), (_show_still, None)
+    same = (_show_still, None)
+    app.add_node(LiveTrip, html=(_show_live, _end_live), latex=same, text=same, man=same, texinfo=same)
+    gone = (_skip, None)
+    app.add_node(Explorer, html=(_show_explorer, None), latex=gone, text=gone, man=gone, texinfo=gone)
     app.add_node(MovingPicture, html=html, latex=paper, text=paper, man=paper, texinfo=paper)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,6 +28,9 @@ nb_execution_timeout = 300
 html_theme = "furo"
 html_title = "Tokentrip"
 
+# Where `make docs` puts the explorer, for live meshes.
+tokentrip_site = "site/"
+
 
 def fill_ledger(app, docname, source):
     """Put the checked figures, computed now, where the ledger's page asks for them."""

@@ -112,3 +112,25 @@ def test_a_model_is_drawn_by_name_and_from_a_config_beside_the_page(tmp_path: Pa
     wrong = build(tmp_path, "# Models\n\n```{token-model} deepseek-v33\n```\n")
     assert wrong.returncode != 0
     assert "token-model: model.preset='deepseek-v33' is not a model that ships" in wrong.stderr
+
+
+def test_a_live_trip_is_a_picture_that_becomes_the_explorer(tmp_path: Path):
+    page = (
+        "# Live\n\n```{token-trip} six-cuts\n:live:\n:hop: 4\n:caption: Live\n```\n\n"
+        "```{token-trip} nested/mesh.toml\n:live:\n```\n\n```{token-explorer}\n```\n"
+    )
+    without = build(tmp_path, page)
+    assert without.returncode != 0
+    assert "tokentrip_site is not given and is needed for what is live; write it in conf.py" in without.stderr
+    done = build(tmp_path, page, "-D", "tokentrip_site=site")
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "_build" / "html" / "index.html").read_text()
+    assert '<script defer src="site/token-trip.js"></script>' in html
+    assert re.search(
+        r'<token-trip live query="scenario=six-cuts&amp;hop=4">\s*<img [^>]*_images/six-cuts', html
+    )
+    assert '<a class="external" href="site/?scenario=six-cuts&amp;hop=4">' in html
+    assert re.search(r'query="scenario=&amp;[^"]*mesh.tp=\d', html)
+    assert '<iframe src="site/"' in html
+    plain = build(tmp_path, page, "-D", "tokentrip_site=site", "-b", "text")
+    assert plain.returncode == 0, plain.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -23,12 +24,13 @@ ROOT = Path(str(files("tracer"))).parent
 LEFT_OUT = (
     "app/assets/", "app/cli", "app/commands/", "app/markdown", "app/server", "app/site/", "app/sphinx",
     "app/standalone/", "app/vendor/", "app/web/base_path", "app/web/bundle", "app/web/embed",
-    "app/web/flask_api", "app/web/jobs", "app/web/security", "layouts/svg/fonts/", "tracer/data/schemas/",
-    "app/reports/batch/", "tracer/batch/", "tracer/proof/replay/", "tracer/runs/",
+    "app/web/flask_api", "app/web/jobs", "app/web/security", "layouts/svg/fonts/",
+    "tracer/data/schemas/", "app/reports/batch/", "tracer/batch/", "tracer/proof/replay/",
 )  # fmt: skip
 """What only a server, a command line or numpy needs."""
 KEPT = (
     "app/site/__init__.py", "app/site/tab.py", "tracer/batch/__init__.py", "tracer/batch/grouped_gemm.py",
+    "tracer/batch/picks/__init__.py", "tracer/batch/picks/safe_pickle.py",
 )  # fmt: skip
 PLAYER = ("app/assets/", "app/standalone/")
 """The scripts and styles that an exported page holds."""
@@ -128,6 +130,7 @@ def compiled(runtime: Runtime, sources: dict[str, bytes]) -> tuple[bytes, bytes]
         done = subprocess.run([node, str(script), str(folder)], capture_output=True, text=True)
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["no word"]
-            why = next((line for line in said if "Error" in line), said[-1])[:300]
+            faults = [line for line in said if re.match(r"(\w+\.)*\w*Error\b", line)]
+            why = (faults or said)[-1][:300]
             raise ConfigError("site", "node", f"could not compile the engine: {why}", "report it")
         return (folder / "engine.out.zip").read_bytes(), (folder / "stdlib.out.zip").read_bytes()

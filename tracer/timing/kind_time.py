@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tracer.display import exact_sum
 from tracer.model.layers import DenseFfn
 from tracer.timing.kind_work import KindWork, mixer_name
 from tracer.timing.measured.around import around_dense, around_kind
@@ -37,7 +38,7 @@ class KindTime:
     @property
     def seconds(self) -> float:
         """Seconds of one layer of the kind, without what it sends and without experts."""
-        return sum(each.seconds for each in (self.mixer, self.dense, self.around, self.around_dense))
+        return exact_sum(each.seconds for each in (self.mixer, self.dense, self.around, self.around_dense))
 
     @property
     def operators(self) -> tuple[OperatorTime, ...]:

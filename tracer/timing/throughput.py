@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracer.display import exact_sum
 from tracer.errors import whole_number
 from tracer.scenario.token import Phase
 from tracer.timing.basis import Rates
@@ -144,13 +145,13 @@ def _slower(times: MoeTimes, bound: float) -> float:
 
 def _bound(layer: LayerTime) -> float:
     """Seconds of operators bound by arithmetic."""
-    return sum(each.seconds for each in layer.operators if each.bound == "compute")
+    return exact_sum(each.seconds for each in layer.operators if each.bound == "compute")
 
 
 def _bound_of_kinds(half: PassTime) -> float:
     """The same of mixers of several kinds, on average over the layers."""
     layers = half.traffic.scenario.model.layers
-    return sum(len(kind.layers) * _bound(kind.mixer) for kind in half.kinds) / layers
+    return exact_sum(len(kind.layers) * _bound(kind.mixer) for kind in half.kinds) / layers
 
 
 def overlapped_seconds(whole: PassTime, half: MoeTimes) -> float | None:

@@ -4,7 +4,8 @@ self.addEventListener("install", (event) => {
   event.waitUntil(
     caches
       .open(SITE.cache)
-      .then((cache) => cache.addAll(SITE.kept))
+      // What the page has loaded is in the browser already: it is not asked of the host again.
+      .then((cache) => cache.addAll(SITE.kept.map((name) => new Request(name, { cache: "force-cache" }))))
       .then(() => self.skipWaiting()),
   );
 });

@@ -3,7 +3,7 @@
 
 (() => {
   const home = new URL(".", document.currentScript.src);
-  const OWN = new Set(["scenario", "live", "class", "id", "style", "height", "title"]);
+  const OWN = new Set(["scenario", "live", "query", "class", "id", "style", "height", "title"]);
 
   class TokenTrip extends HTMLElement {
     connectedCallback() {
@@ -37,7 +37,8 @@
     }
 
     play(slot) {
-      const query = new URLSearchParams({ scenario: this.getAttribute("scenario") || "six-cuts" });
+      const scenario = this.getAttribute("scenario") || "six-cuts";
+      const query = new URLSearchParams(this.getAttribute("query") ?? { scenario });
       for (const { name, value } of this.attributes) if (!OWN.has(name)) query.set(name, value);
       const frame = Object.assign(document.createElement("iframe"), {
         src: new URL("live/", home).href + "?" + query,

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from math import exp, log
+from math import exp, fsum, log
 from typing import TYPE_CHECKING, Any
 
 from tracer.data import FOLDER
@@ -60,7 +60,7 @@ class Correction:
                 for step, part in ((0, 1.0 - share), (1, share))
                 if part
             ]
-        return UNIT * sum(weight * self.steps[place] for place, weight in corners)
+        return UNIT * fsum(weight * self.steps[place] for place, weight in corners)
 
 
 def _between(knots: Sequence[float], value: float) -> tuple[int, float]:
@@ -95,7 +95,7 @@ class Fit:
         joined = self._joined(work.limits)
         if self.corrections:
             place = {**work.coordinates, **self.fixed}
-            joined *= exp(sum(table.at(place) for table in self.corrections))
+            joined *= exp(fsum(table.at(place) for table in self.corrections))
         return max(joined, work.floor_seconds)
 
     def outside(self, work: OpWork) -> bool:
@@ -108,7 +108,7 @@ class Fit:
     def _joined(self, limits: tuple[float, ...]) -> float:
         parts = [scale * limit for scale, limit in zip(self.scales, limits, strict=True) if scale * limit > 0]
         largest = max(parts)
-        total = sum((part / largest) ** self.power for part in parts)
+        total = fsum((part / largest) ** self.power for part in parts)
         return float(largest * exp(log(total) / self.power))
 
 
