@@ -7,14 +7,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 Table = dict[str, Any]
-STATES = ["gated_delta_net", "kda", "lightning", "mamba2"]
+STATES = ["gated_delta_net", "kda", "lightning", "mamba", "mamba2"]
 
 
 @st.composite
 def state_mixers(draw: st.DrawFn, tp: int, cp: int) -> Table:
-    """Linear attention or Mamba-2 whose heads TP and CP cut."""
+    """Linear attention or Mamba whose heads TP and CP cut."""
     word = draw(st.sampled_from(STATES), label="mixer")
     heads, size = tp * cp * draw(st.integers(1, 2), label="heads a rank"), draw(st.sampled_from([4, 16]))
+    if word == "mamba":
+        return {"type": word, "heads": heads, "head_dim": 1, "state": 8, "groups": 1, "dt_rank": 4}
     if word == "mamba2":
         groups = draw(st.sampled_from([1, tp, tp * cp]), label="groups")
         return {"type": word, "heads": heads, "head_dim": size, "state": 8, "groups": groups}

@@ -289,7 +289,20 @@ def test_step3_has_queries_through_a_low_rank() -> None:
     assert 38e9 < count.active < 39e9
 
 
-@pytest.mark.parametrize("model_type", ["falcon_h1", "jamba"])
+def test_identity_experts_of_longcat_have_no_weights() -> None:
+    """560B as published; the class of transformers 5.24.0 allocates gate and up for 256 identity experts."""
+    config = {
+        "model_type": "longcat_flash", "vocab_size": 131072, "hidden_size": 6144, "num_layers": 28,
+        "num_attention_heads": 64, "ffn_hidden_size": 12288, "q_lora_rank": 1536, "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_topk": 12,
+        "n_routed_experts": 512, "zero_expert_num": 256, "expert_ffn_hidden_size": 2048,
+    }  # fmt: skip
+    total = count_parameters(read_config(config).spec).total
+    assert total + 28 * 256 * 2 * 2048 * 6144 == 741_053_585_408
+    assert round(total / 1e9) == 561
+
+
+@pytest.mark.parametrize("model_type", ["vaultgemma", "jetmoe"])
 def test_families_with_parts_that_no_key_states_are_refused(model_type: str) -> None:
     with pytest.raises(ConfigError, match=rf"config.model_type='{model_type}' is not read: its layers have"):
         read_config(changed("llama", model_type=model_type, architectures=None))

@@ -16,7 +16,7 @@ from tracer.model.configs import read_config_file
 from tracer.model.parameters import count_parameters
 
 PACKAGE = "aiconfigurator_core"
-LEAST_READ = 88
+LEAST_READ = 89
 
 
 def folder() -> Path:

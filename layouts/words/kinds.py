@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "gated_delta_net": "gated delta net", "kda": "Kimi delta attention", "lightning": "lightning attention",
-    "mamba2": "Mamba-2", "short_conv": "a short convolution",
+    "mamba": "Mamba-1", "mamba2": "Mamba-2", "short_conv": "a short convolution",
 }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def _bytes(scenario: dict[str, Any], what: str) -> int:
 def _state_heads(table: dict[str, Any], mesh: OracleMesh) -> tuple[int, int]:
     """(elements to a CP rank, elements back) of a mixer whose heads all CP ranks share."""
     of = mesh.sizes["tp"] * mesh.sizes["cp"]
-    every = table["heads"] if table["type"] == "mamba2" else table["value_heads"]
+    every = table["heads"] if table["type"] in ("mamba", "mamba2") else table["value_heads"]
     return kinds.projected(table, every // of, of)
 
 

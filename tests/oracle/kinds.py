@@ -53,7 +53,13 @@ def has_ffn(scenario: Table, layer: int) -> bool:
 
 def keeps_state(attention: Table | None) -> bool:
     """Whether a mixer keeps a state in place of K/V."""
-    return attention is not None and attention["type"] in ("gated_delta_net", "kda", "lightning", "mamba2")
+    return attention is not None and attention["type"] in (
+        "gated_delta_net",
+        "kda",
+        "lightning",
+        "mamba",
+        "mamba2",
+    )
 
 
 def expert_row(scenario: Table) -> int:
@@ -77,6 +83,9 @@ def last_keeper(scenario: Table) -> int:
 
 def state_of_one_rank(attention: Table, tp: int, act: int) -> int:
     """Bytes of a state on a TP rank: FP32 for each head, and the convolution's last inputs."""
+    if attention["type"] == "mamba":
+        channels = attention["heads"] // tp * attention["head_dim"]
+        return int(channels * (attention["state"] * 4 + (attention.get("conv", 4) - 1) * act))
     if attention["type"] == "mamba2":
         heads, size, state = attention["heads"] // tp, attention["head_dim"], attention["state"]
         channels = heads * size + 2 * max(1, attention["groups"] // tp) * state
@@ -91,6 +100,8 @@ def state_of_one_rank(attention: Table, tp: int, act: int) -> int:
 
 def projected(attention: Table, heads: int, of: int) -> tuple[int, int]:
     """(elements before, after) of the mixer of one of ``of`` ranks that has ``heads`` heads of one token."""
+    if attention["type"] == "mamba":
+        return 2 * heads * attention["head_dim"], heads * attention["head_dim"]
     if attention["type"] == "mamba2":
         inner = heads * attention["head_dim"]
         groups = max(1, attention["groups"] // of)

@@ -43,7 +43,8 @@ _NO_PRODUCT = frozenset({WeightPart.NORMS, WeightPart.BIASES, WeightPart.EMBEDDI
 _LETTERS = {
     AttentionType.FULL: "F", AttentionType.SLIDING: "w", AttentionType.CHUNKED: "c", AttentionType.MLA: "L",
     AttentionType.DSA: "S", AttentionType.COMPRESSED: "Z", AttentionType.GATED_DELTA_NET: "g",
-    AttentionType.KDA: "k", AttentionType.LIGHTNING: "l", AttentionType.MAMBA2: "m",
+    AttentionType.KDA: "k", AttentionType.LIGHTNING: "l", AttentionType.MAMBA: "M",
+    AttentionType.MAMBA2: "m",
 }  # fmt: skip
 
 

@@ -75,6 +75,8 @@ def state_bytes_of_layer(kind: LayerKind, dtype: str, tp: int = 1) -> int:
 def _conv_channels(attention: LinearAttention | Mamba2, heads: int, tp: int) -> int:
     """Channels of the convolution on a rank with ``heads`` heads; keys, or B and C, are copied if few."""
     if isinstance(attention, Mamba2):
+        if attention.type is AttentionType.MAMBA:
+            return heads * attention.head_dim
         return heads * attention.head_dim + 2 * max(1, -(-attention.groups // tp)) * attention.state
     if not attention.conv:
         return 0

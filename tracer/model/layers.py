@@ -20,8 +20,8 @@ class AttentionType(StrEnum):
     ``full``: every earlier token. ``sliding``: the last ``window`` tokens. ``chunked``: the tokens of the
     same chunk of ``window``. ``mla``: one latent per token. ``dsa``: ``mla`` over the tokens that an
     indexer picks. ``compressed``: a window, and one entry for ``ratio`` older tokens (DeepSeek-V4).
-    ``gated_delta_net``, ``kda``, ``lightning`` and ``mamba2`` keep a state of fixed size per sequence;
-    ``short_conv`` (LFM2) only its last inputs.
+    ``gated_delta_net``, ``kda``, ``lightning``, ``mamba`` and ``mamba2`` keep a state of fixed size per
+    sequence; ``short_conv`` (LFM2) only its last inputs.
     """
 
     FULL = "full"
@@ -33,6 +33,7 @@ class AttentionType(StrEnum):
     GATED_DELTA_NET = "gated_delta_net"
     KDA = "kda"
     LIGHTNING = "lightning"
+    MAMBA = "mamba"
     MAMBA2 = "mamba2"
     SHORT_CONV = "short_conv"
 
@@ -342,9 +343,13 @@ class LinearAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mamba2:
-    """A Mamba-2 mixer: a state of ``head_dim x state`` per head, after a short convolution."""
+    """A Mamba-2 mixer: a state of ``head_dim x state`` per head, after a short convolution.
 
-    TYPES: ClassVar = (AttentionType.MAMBA2,)
+    Mamba-1 (``mamba``) has a head per channel; step, B and C come from the convolved row, the step through
+    a latent of ``dt_rank``, with a norm on each where ``norm`` is on.
+    """
+
+    TYPES: ClassVar = (AttentionType.MAMBA2, AttentionType.MAMBA)
 
     type: AttentionType = AttentionType.MAMBA2
     heads: int
@@ -355,12 +360,16 @@ class Mamba2:
     conv_bias: bool = True
     bias: bool = False
     norm: bool = True
+    dt_rank: int = 0
     state_bytes_per_value: int = 4
     extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
         _check_type(self)
         _check_fields(self)
+        if (self.type is AttentionType.MAMBA) != bool(self.dt_rank):
+            rule = "must be given where the type is mamba, and only there"
+            raise ConfigError("layer.dt_rank", self.dt_rank, rule, "write dt_rank = 256, or type = 'mamba2'")
 
     @property
     def inner(self) -> int:
@@ -369,8 +378,8 @@ class Mamba2:
 
     @property
     def conv_channels(self) -> int:
-        """Channels of the convolution: the inner width, and B and C of every group."""
-        return self.inner + 2 * self.groups * self.state
+        """Channels of the convolution: the inner width, and in Mamba-2 B and C of every group."""
+        return self.inner if self.type is AttentionType.MAMBA else self.inner + 2 * self.groups * self.state
 
     @property
     def kv_values(self) -> int:
@@ -427,7 +436,8 @@ class MoeFfn:
 
     ``shared_width`` is the width of all shared experts together. ``latent``: the experts work on rows of
     this size, with one projection down and one up (LatentMoE). ``zero_experts`` have no weights; the
-    router picks among them too. ``router_bias`` is a trained bias of the router's logits.
+    router picks among them too. ``router_bias`` is a trained bias of the router's logits;
+    ``router_hidden`` is the width of the row it sees where that is not the hidden size.
     """
 
     experts: int
@@ -440,6 +450,7 @@ class MoeFfn:
     shared_gate: bool = False
     latent: int = 0
     zero_experts: int = 0
+    router_hidden: int = 0
     extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:

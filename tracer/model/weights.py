@@ -383,6 +383,9 @@ def _mamba(each: Mamba2, hidden: int) -> Iterator[WeightMatrix]:
 
     Source: transformers 5.24.0 ``models/nemotron_h/modeling_nemotron_h.py``.
     """
+    if each.type is AttentionType.MAMBA:
+        yield from _mamba1(each, hidden)
+        return
     heads, inner = each.heads, each.inner
     rows = inner + each.conv_channels + heads
     yield _mix("in", rows, hidden, Cut.HEAD_ROWS, heads)
@@ -399,10 +402,33 @@ def _mamba(each: Mamba2, hidden: int) -> Iterator[WeightMatrix]:
         yield _bias("o_bias", hidden)
 
 
+def _mamba1(each: Mamba2, hidden: int) -> Iterator[WeightMatrix]:
+    """A Mamba-1 mixer: projections in and out, convolution, step, B and C from its row, decay per state.
+
+    Source: transformers 5.24.0 ``models/jamba/modeling_jamba.py``.
+    """
+    channels, inner = each.heads, each.inner
+    yield _mix("in", 2 * inner, hidden, Cut.HEAD_ROWS, channels)
+    yield _mix("conv", inner, each.conv, Cut.HEAD_ROWS, channels)
+    yield _mix("x", each.dt_rank + 2 * each.state, inner, Cut.HEAD_COLUMNS, channels)
+    yield _mix("dt", inner, each.dt_rank, Cut.HEAD_ROWS, channels)
+    yield _mix("A_log", inner, each.state, Cut.HEAD_ROWS, channels)
+    yield _mix("o", hidden, inner, Cut.HEAD_COLUMNS, channels)
+    if each.norm:
+        yield _norm("dt_norm", each.dt_rank)
+        yield _norm("b_norm", each.state)
+        yield _norm("c_norm", each.state)
+    for name in ("dt_bias", "D", *(("conv_bias",) if each.conv_bias else ())):
+        yield _bias(name, inner, cut=Cut.HEAD_COLUMNS, groups=channels)
+    if each.bias:
+        yield _bias("in_bias", 2 * inner, cut=Cut.HEAD_COLUMNS, groups=channels)
+        yield _bias("o_bias", hidden)
+
+
 def _moe(each: MoeFfn, hidden: int) -> Iterator[WeightMatrix]:
     """Router (with the gate of a gated shared expert), shared and routed experts of one layer."""
     rows = each.experts + each.zero_experts
-    yield WeightMatrix(WeightPart.ROUTER, "router", rows, hidden, 1, 1)
+    yield WeightMatrix(WeightPart.ROUTER, "router", rows, each.router_hidden or hidden, 1, 1)
     if each.router_bias:
         yield _bias("router_bias", rows)
     if each.shared_gate:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.errors import ConfigError
-from tracer.model.configs import special
+from tracer.model.configs import side_parts, special
 from tracer.model.configs.config_keys import ConfigKeys
 from tracer.model.configs.parts import (
     EXPERTS,
@@ -29,7 +29,7 @@ from tracer.model.configs.parts import (
     shared_times,
 )
 from tracer.model.configs.routing import deepseek_routing, routing
-from tracer.model.configs.vision import gemma4_vision, siglip_vision
+from tracer.model.configs.vision import gemma4_unified_vision, gemma4_vision, siglip_vision
 from tracer.model.layers import Gate, LayerKind, QkNorm
 from tracer.model.router_kind import RouterKind
 
@@ -179,12 +179,19 @@ FAMILIES: tuple[Family, ...] = (
     Family(("gemma4_text", "gemma4"), "Gemma4", special.gemma4_layer, special.gemma4_ends, tied=True,
            blocks={"experts": ("experts", "experts.0", "moe.experts"), "shared": ("mlp",)},
            vision=gemma4_vision),
+    Family(("gemma4_unified_text", "gemma4_unified"), "Gemma4Unified", side_parts.gemma4_unified_layer,
+           tied=True, vision=gemma4_unified_vision),
+    Family(("gemma3n_text", "gemma3n"), "Gemma3n", side_parts.gemma3n_layer, side_parts.gemma3n_ends,
+           tied=True, defaults={"vocab_size": 262_400, "num_attention_heads": 8, "num_key_value_heads": 2,
+                                "head_dim": 256}),
     Family(("glm",), "GlmForCausalLM", layer(heads(qkv_bias="attention_bias"), dense())),
     Family(("glm4",), "Glm4ForCausalLM", layer(heads(qkv_bias="attention_bias"), dense(), norms=4)),
     Family(("cohere",), "CohereForCausalLM", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias",
            kv_needed=False), dense(), norms=1), tied=True),
     Family(("cohere2",), "Cohere2", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias",
            kv_needed=False, windows=listed(every=4, pattern_key="sliding_window_pattern")), dense(), norms=1),
+           tied=True),
+    Family(("cohere2_moe",), "Cohere2Moe", side_parts.cohere2_moe_layer, side_parts.cohere2_moe_ends,
            tied=True),
     Family(("exaone4",), "Exaone4", layer(heads(qk_norm=HEAD, windows=listed(every=4)), dense())),
     Family(("stablelm",), "StableLm", layer(heads(qkv_bias="use_qkv_bias"), dense(), norm_bias=True),
@@ -291,6 +298,9 @@ FAMILIES: tuple[Family, ...] = (
            routing(RouterKind.TOPK_SOFTMAX)),
     Family(("afmoe",), "Afmoe", special.afmoe_layer, routing(_SIGMOID)),
     Family(("bamba",), "Bamba", special.bamba_layer),
+    Family(("falcon_h1",), "FalconH1", side_parts.falcon_h1_layer, side_parts.falcon_h1_ends, layers_each=2),
+    Family(("jamba",), "Jamba", side_parts.jamba_layer, side_parts.jamba_ends),
+    Family(("zaya",), "Zaya", side_parts.zaya_layer, side_parts.zaya_ends, tied=True),
     Family(("olmo_hybrid",), "OlmoHybrid", layer(special.olmo_hybrid_mixer, dense())),
     Family(("lfm2", "lfm2_moe"), "Lfm2", special.lfm2_layer, special.lfm2_ends, tied=True,
            defaults={"conv_L_cache": 3}),

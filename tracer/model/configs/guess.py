@@ -32,8 +32,8 @@ _UNKNOWABLE = (
     "encoder_layers", "mlp_expansion", "moe_latent_size", "zero_expert_num", "routed_expert_hidden_size",
 )  # fmt: skip
 _OTHER_PARTS = (
-    "nanochat", "vaultgemma", "cohere2_moe", "zaya", "falcon_h1",
-    "jetmoe", "dbrx", "mpt", "bloom", "opt", "gptj", "gpt_bigcode", "hy_v4", "jamba",
+    "nanochat", "vaultgemma",
+    "jetmoe", "dbrx", "mpt", "bloom", "opt", "gptj", "gpt_bigcode", "hy_v4",
 )  # fmt: skip
 """Families of transformers whose layers have parts that no key of their configs states."""
 _MIXERS = ("mamba_", "ssm_", "rwkv_", "conv_", "linear_", "attn_layer_")

@@ -54,6 +54,7 @@ LAYER_TYPES = {
     "moe": "moe", "mlp": "mlp", "deepseek_sparse_attention": "full", "indexed_attention": "full",
     "minimax_m3_sparse": "sparse", "conv": "conv",
     "compressed_sparse_attention": "compressed", "heavily_compressed_attention": "heavily_compressed",
+    "hybrid": "hybrid", "hybrid_sliding": "hybrid_sliding",
 }  # fmt: skip
 
 

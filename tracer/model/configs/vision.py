@@ -29,3 +29,12 @@ def siglip_vision(keys: ConfigKeys, text_hidden: int) -> int:
     head = hidden + 4 * (hidden * hidden + hidden) + ffn + 2 * hidden
     pooled = head if keys.switch("vision_use_head", True) else 0
     return patches + layers * layer + 2 * hidden + pooled + hidden * text_hidden + hidden
+
+
+def gemma4_unified_vision(keys: ConfigKeys, text_hidden: int) -> int:
+    """Gemma 4 without an encoder: a projection of merged patches, its norms and positions, and one more."""
+    side = keys.size("patch_size") * keys.size("pooling_kernel_size")
+    patch, wide = 3 * side**2, keys.size("mm_embed_dim")
+    norms = 2 * patch + 4 * wide
+    positions = 2 * keys.size("mm_posemb_size") * wide
+    return norms + patch * wide + wide + positions + keys.size("output_proj_dims") * text_hidden

@@ -90,8 +90,10 @@ def _linear_slice(each: LinearAttention, tp: int, parts: int) -> HeadSlice:
 
 
 def _mamba_slice(each: Mamba2, tp: int, parts: int) -> HeadSlice:
-    """z, x and dt of a CP rank's heads, and B and C of their groups."""
+    """z, x and dt of a CP rank's heads, and B and C of their groups (Mamba-1 makes these from x)."""
     heads = each.heads // tp // parts
+    if each.type is AttentionType.MAMBA:
+        return HeadSlice(2 * heads * each.head_dim, 0, heads * each.head_dim)
     inner, groups = heads * each.head_dim, _kv_heads(each.groups, tp, parts)
     return HeadSlice(2 * inner + 2 * groups * each.state + heads, 0, inner)
 
