@@ -63,6 +63,19 @@ def test_published_active_parameters() -> None:
         assert abs(count.active / 1e9 - billions) < 1, name
 
 
+@pytest.mark.parametrize(("model_type", "billions"), [("jamba", 12.0), ("zaya", 0.76)])
+def test_active_parameters_of_mamba_hybrids(model_type: str, billions: float) -> None:
+    """Jamba-v0.1 has 12B active; ZAYA1 760M, its tied embedding apart."""
+    models = stored_data("family_totals")["models"]
+    config = max(
+        (each for each in models if each["config"]["model_type"] == model_type),
+        key=lambda each: each["total"],
+    )["config"]
+    embedding = config["vocab_size"] * config["hidden_size"] if model_type == "zaya" else 0
+    active = count_parameters(read_config(config).spec).active - embedding
+    assert active / 1e9 == pytest.approx(billions, rel=0.02)
+
+
 # storage
 
 
@@ -302,7 +315,7 @@ def test_identity_experts_of_longcat_have_no_weights() -> None:
     assert round(total / 1e9) == 561
 
 
-@pytest.mark.parametrize("model_type", ["vaultgemma", "jetmoe"])
+@pytest.mark.parametrize("model_type", ["vaultgemma", "jetmoe", "hrm_text", "moshi", "flint"])
 def test_families_with_parts_that_no_key_states_are_refused(model_type: str) -> None:
     with pytest.raises(ConfigError, match=rf"config.model_type='{model_type}' is not read: its layers have"):
         read_config(changed("llama", model_type=model_type, architectures=None))

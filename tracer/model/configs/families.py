@@ -150,6 +150,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("mimo",), "MiMoForCausalLM", layer(heads(qkv_bias="attention_bias"), dense()),
            assumed=("attention_bias means biases of q, k and v (the remote code is a Qwen2)",)),
     Family(("phi3",), "Phi3", layer(heads(windows=_EVERYWHERE, kv_needed=False), dense())),
+    Family(("hyperclovax",), "HyperCLOVAX", side_parts.hyperclovax_layer),
     Family(("smollm3",), "SmolLM3", layer(heads(qkv_bias="attention_bias", out_bias="attention_bias"),
            dense(bias="mlp_bias")), tied=True),
     Family(("seed_oss",), "SeedOss", layer(heads(qkv_bias="attention_bias", out_bias="attention_out_bias"),
@@ -311,6 +312,7 @@ FAMILIES: tuple[Family, ...] = (
     # latent attention
     Family(("deepseek_v3", "kimi_k2"), "DeepseekV3", layer(latent(), _DEEPSEEK_FFN), _grouped,
            defaults={"moe_layer_freq": 1, "scoring_func": "sigmoid", "topk_method": "noaux_tc"}),
+    Family(("axk1",), "AXK1", side_parts.axk1_layer, routing(_SIGMOID, groups=True)),
     Family(("deepseek_v2",), "DeepseekV2", layer(latent(), _DEEPSEEK_FFN), _grouped,
            defaults={"moe_layer_freq": 1, "scoring_func": "softmax"}),
     Family(("deepseek_v32",), "DeepseekV32", layer(latent(indexer=True), _DEEPSEEK_FFN), _grouped,

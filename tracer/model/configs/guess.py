@@ -34,6 +34,8 @@ _UNKNOWABLE = (
 _OTHER_PARTS = (
     "nanochat", "vaultgemma",
     "jetmoe", "dbrx", "mpt", "bloom", "opt", "gptj", "gpt_bigcode", "hy_v4",
+    "axk2", "beam", "diffllama", "dots3_note_text", "flint", "hrm_text", "kolibri1", "moshi",
+    "phi4_multimodal",
 )  # fmt: skip
 """Families of transformers whose layers have parts that no key of their configs states."""
 _MIXERS = ("mamba_", "ssm_", "rwkv_", "conv_", "linear_", "attn_layer_")

@@ -16,6 +16,7 @@ from tracer.model.configs.parts import (
     every_token,
     heads,
     hidden_of,
+    latent,
     layer,
     layer_count,
     layer_types,
@@ -80,6 +81,23 @@ def cohere2_moe_ends(keys: ConfigKeys) -> dict[str, Any]:
         "renormalise": keys.switch("norm_topk_prob", True),
         "shared_experts": keys.whole("num_shared_experts"),
     }
+
+
+# HyperCLOVA X, A.X K1
+
+
+def hyperclovax_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """A Llama whose attention and FFN may have a norm after them, too."""
+    attend = heads(qkv_bias="attention_bias", out_bias="attention_bias")
+    norms = 4 if keys.switch("use_post_norm", True) else 2
+    return layer(attend, dense(bias="mlp_bias"), norms=norms)(keys, index)
+
+
+def axk1_layer(keys: ConfigKeys, index: int) -> LayerKind:
+    """DeepSeek-V3's layer, with a norm after the experts."""
+    feed = moe(dense=dense(width="intermediate_size"), shared=shared_times)(keys, index)
+    norms = 3 if isinstance(feed, MoeFfn) else 2
+    return LayerKind(attention=latent()(keys, index), feed_forward=feed, norms=norms)
 
 
 # Gemma
