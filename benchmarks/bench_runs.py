@@ -143,9 +143,8 @@ def main() -> None:
         check(report, ranks // 3)
         # Asked of 10,000 ranks: less than 60 s and 2 GB.
         kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(
-            f"{ranks:,} ranks: {seconds:.1f} s of 60, {kilobytes / 1e6:.2f} GB of 2; {report.blame.suspects[0].why}"
-        )
+        why = report.blame.suspects[0].why
+        print(f"{ranks:,} ranks: {seconds:.1f} s of 60, {kilobytes / 1e6:.2f} GB of 2; {why}")
 
 
 if __name__ == "__main__":
