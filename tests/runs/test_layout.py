@@ -16,7 +16,7 @@ from tracer.runs.reading.files import read_run
 from tracer.runs.reading.recording import Group, Op, RankRecord, Recording
 from tracer.runs.scenario import to_scenario
 from tracer.runs.structure import steps_of
-from tracer.scenario.scenario import BareScenario
+from tracer.scenario.scenario import BareScenario, Scenario
 
 TRUTH = {
     "megatron-a": {"tp": 2, "cp": 1, "dp": 2, "pp": 4, "ep": 4, "etp": 1, "edp": 1, "rows": 4096},
@@ -97,7 +97,7 @@ def test_virtual_stages_are_counted_where_a_pipeline_has_inner_stages() -> None:
 def test_the_scenario_is_written_and_read_back(name: str) -> None:
     scenario, assumed = to_scenario(recover(read_run([DATA / name])))
     assert BareScenario.from_toml(scenario.to_toml()) == scenario
-    assert scenario.model is not None and (scenario.model.experts, scenario.model.top_k) == (16, 1)
+    assert isinstance(scenario, Scenario) and (scenario.model.experts, scenario.model.top_k) == (16, 1)
     assert scenario.landing.tokens_per_rank == TRUTH[name]["rows"]
     assert {"heads", "vocab"} <= set(assumed)
 
