@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import dash
@@ -18,6 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from app.pages import PAGES
 from benchmarks.ratios import Ratio, interleave, machine
+from benchmarks.tab import waits
 from tests.browser.explorer import NO_CHROMIUM, chromium_path, launch_chromium, serve
 
 ROUNDS = 5
@@ -180,7 +182,7 @@ def main() -> int:
         empty = stack.enter_context(serve("benchmarks.explorer:empty_app", folder / "empty.log"))
         browser = launch_chromium(stack.enter_context(sync_playwright()), path)
         print(f"{machine()}, Chromium {browser.version}")
-        for figure in run(browser, url, empty):
+        for figure in chain(run(browser, url, empty), waits(browser)):
             print(figure, flush=True)
             missed += not figure.holds
         for page in PAGES:

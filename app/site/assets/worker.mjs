@@ -3,6 +3,7 @@
 import { loadPyodide } from "./runtime/pyodide.mjs";
 
 const HOME = new URL(".", import.meta.url).href;
+const WARM_UP_MS = 50;
 const ASK = `
 from app.site.tab import answer_in_tab
 
@@ -48,6 +49,8 @@ async function start(site) {
   try {
     const python = await load(site);
     tell({ progress: 1 });
+    // The first change would wait for what a trip imports: it is imported while the reader looks.
+    setTimeout(() => python("/api/trip", "", undefined).destroy(), WARM_UP_MS);
     return python;
   } catch (error) {
     tell({ failed: String(error.message ?? error) });
