@@ -125,6 +125,25 @@ def test_a_long_count_runs_in_the_background(guarded: Page, workers: tuple[str, 
     assert not jobs(server)
 
 
+def test_a_full_queue_is_said_on_the_page(
+    page: Page, workers: tuple[str, psutil.Process], console_errors: list[str]
+) -> None:
+    url, _ = workers
+    said = "job has to wait: 2 run here, of 2 at a time and 2 for one reader; ask again in 20 s"
+    page.route(
+        "**/_dash-update-component*",
+        lambda route: route.fulfill(status=503, json={"error": {"field": "job", "text": said}}),
+    )
+    page.goto(url + "batch?tokens=4194304")
+    start = page.get_by_role("button", name="Count 4,194,304 tokens")
+    start.click()
+    expect(page.locator("main")).to_contain_text(said)
+    expect(start).to_be_enabled()
+    expect(page.locator("#job")).to_be_hidden()
+    assert console_errors
+    console_errors.clear()  # browsers and Dash report every 503
+
+
 def test_a_count_ends_when_its_tab_is_closed(guarded: Page, workers: tuple[str, psutil.Process]) -> None:
     page, (url, server) = guarded, workers
     page.goto(url + "batch?tokens=4194304")

@@ -80,15 +80,20 @@ function buttonsBlock(page, { caption, actions }) {
 
 function jobBlock(page, block) {
   if (!canRunJobs()) return make("p", { class: "help", text: block.without });
+  const said = make("p", { text: block.text, role: "status" });
   const begin = ({ target }) => {
     target.disabled = true;
     const enable = () => {
       target.disabled = false;
     };
-    startJob(page.query, (data) => page.answer(data), enable);
+    const show = (data) => {
+      if (data.error?.field === "job") said.textContent = data.error.text;
+      else page.answer(data);
+    };
+    startJob(page.query, show, enable);
   };
   return make("div", { class: "offer" }, [
-    make("p", { text: block.text }),
+    said,
     make("button", { type: "button", class: "button", text: block.start, onclick: begin }),
   ]);
 }

@@ -28,6 +28,28 @@ export function answerJobs() {
   document.addEventListener("click", (event) => {
     if (event.target.id === "job-cancel") cancelled();
   });
+  hearRefusals();
+}
+
+// Dash keeps the words of an answer that is no job to itself: a full queue says who runs and when to ask again.
+function hearRefusals() {
+  const ask = window.fetch.bind(window);
+  window.fetch = async (...request) => {
+    const response = await ask(...request);
+    if (asked && response.status === 503)
+      response
+        .clone()
+        .json()
+        .then(refused, () => null);
+    return response;
+  };
+}
+
+function refused({ error }) {
+  const { show, over } = asked || {};
+  asked = null;
+  over?.();
+  show?.({ error });
 }
 
 function jobAnswered(text) {
