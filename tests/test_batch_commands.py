@@ -92,7 +92,9 @@ def test_an_interrupted_census_prints_what_it_has_and_ends_as_shells_expect(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tracer.batch.census.run.wait", interrupted)
-    found = run(census_command, "six-cuts", "--tokens", "400")
+    # So many blocks that none of the threads can be through with them before the interrupt is seen.
+    monkeypatch.setattr("tracer.batch.census.run.BLOCK_PICKS", 2)
+    found = run(census_command, "six-cuts", "--tokens", "4000")
     assert "PARTIAL: it was interrupted" in found.output
     assert found.exit_code == 130
 

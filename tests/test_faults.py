@@ -128,7 +128,7 @@ def test_an_interrupted_census_says_that_it_is_partial(monkeypatch: pytest.Monke
         take_census(scenario, Slow(drawn), threads=1)
     monkeypatch.setattr("app.commands.batch.census._picks", lambda *_: Slow(drawn))
     answer = command("census", "six-cuts", "--tokens", "64", "--threads", "1", "--json")
-    assert answer.code == 1
+    assert answer.code == 130
     assert "PARTIAL" in json.loads(answer.out)["notes"][0]
 
 

@@ -36,8 +36,8 @@ SIX = [0, 5, 9, 40, 63, (3, 40)]
 # Digests of pictures of one token, as they were before several could share a map: of the whole trip, of every
 # seventh hop, of the picture that plays (its middle hop where it is too long), of the JSON.
 ONE_TOKEN = {
-    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b a4a547d470cc928e",
-    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 b19e6d8700e634b9",
+    "six-cuts": "8de5bf4075723e4d a4ede761f3fa8ada 224169cd1621033b 00d299835796a848",
+    "six-cuts-decode": "520774edc9ea1a56 9ea245d0112235af 5e18ee7ba3868636 6a5e05fdc1ba6ceb",
     "gpt-oss-120b-dwdp4": "3add31bb72c5989b bd6e8150f4335ae0 02ffd5638e58c80d fb7bf928fa00e636",
     "mixtral-8x7b-tp8": "d7620082a26ddd8c 023c3e031259fb6f 9987b878155e55fa 9c542d4e1ac2a2ad",
     "gb200-nvl72": "0dae1857ef6e8de4 c648d07901543c85 6529507148ee71af 7526529c1d66dde5",

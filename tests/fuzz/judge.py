@@ -75,7 +75,7 @@ def check_refusal(error: ConfigError) -> None:
 
 
 def command(*arguments: str) -> Answer:
-    """A command line, run in this process: ends with 0, 1 or 2, and 2 says what was wrong."""
+    """A command line, run in this process: ends with 0, 1, 130, or 2, which says what was wrong."""
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -84,7 +84,7 @@ def command(*arguments: str) -> Answer:
         except SystemExit as stop:
             code = int(stop.code or 0)
     answer = Answer(code, out.getvalue(), err.getvalue())
-    assert code in (0, 1, 2), answer
+    assert code in (0, 1, 2, 130), answer
     if code == 2:
         said = "\n".join(
             line for line in answer.err.splitlines() if not line.startswith(("warning:", "note:"))

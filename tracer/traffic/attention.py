@@ -103,7 +103,7 @@ def _exchange_line(scenario: Scenario, tokens: int, layers: tuple[int, ...]) -> 
     cp, kind = scenario.mesh.cp, kind_at(scenario.model, layers[0])
     steps = ring_steps(scenario, layers[0])
     each, size, formula = _token_kv(scenario, kind)
-    ring = scenario.plan.kv_exchange is KvExchange.RING
+    ring = scenario.plan.kv_exchange is not KvExchange.ALL_GATHER
     lead = "(cp-1)" if steps == cp - 1 else "steps of the window"
     return shared_line(
         scenario.cluster,

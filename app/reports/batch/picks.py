@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, choice_control, file_control, number_control, range_control
 from app.reports.numbers import amount_of, whole_of
+from tracer.batch.census.layout import MAX_CENSUS_RANKS
 from tracer.batch.picks.draws import DrawnPicks, popularity_of
 from tracer.batch.picks.files import read_picks
 from tracer.errors import ConfigError
@@ -74,7 +75,9 @@ class AskedPicks:
         walks = 1 if self.slots is None else 3
         ranks, top_k = scenario.mesh.stage_size, model.top_k or 0
         drawn = self.tokens * top_k * max(top_k, EASY_TOP_K) // EASY_TOP_K
-        each = LAYER_PICKS + drawn + ranks * ranks // CELLS_PER_PICK
+        # A mesh that a census refuses has no matrix: the page says so beside what it can show.
+        cells = ranks * ranks if scenario.mesh.world_size <= MAX_CENSUS_RANKS else 0
+        each = LAYER_PICKS + drawn + cells // CELLS_PER_PICK
         return walks * model.moe_layers * each
 
     def check(self, scenario: Scenario) -> None:
