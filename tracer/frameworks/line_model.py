@@ -25,7 +25,9 @@ _SIZES = {
 }  # fmt: skip
 _TRAINED = ("verl", "nemo-rl", "slime")
 """Tools whose engines serve the weights that are being trained, whatever the checkpoint stores."""
-_SUBCOMMANDS = frozenset({"serve", "throughput", "latency", "sft", "pt", "run-batch", "build"})
+_SUBCOMMANDS = frozenset(
+    {"serve", "throughput", "latency", "sft", "pt", "run-batch", "build", "launch", "preload"}
+)
 
 
 def found_model(
