@@ -163,7 +163,7 @@ def test_the_roofline_marks_prefill_and_decode(page: Page, explorer_url: str) ->
     expect(table(page, "Batches").nth(2)).to_contain_text("compute")
     expect_drawn(page)
     page.goto(explorer_url + "roofline?scenario=llama-3.1-405b")
-    expect(page.get_by_role("alert")).to_contain_text("is needed for a roofline of expert GEMMs")
+    expect(page.locator(".report .alert")).to_contain_text("is needed for a roofline of expert GEMMs")
 
 
 def test_time_shows_the_engine_s_report(page: Page, explorer_url: str) -> None:
