@@ -45,6 +45,7 @@ OF_NO_PRESET = {
     "model",
     "presets",
     "run",
+    "site",
 }
 """Commands that take no scenario, or files of other programs; each has tests of its own."""
 
